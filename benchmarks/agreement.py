@@ -14,17 +14,17 @@ NAMED = (
     *(("conll2002-es", features, 0.1) for features in ("S1", "S2", "S3")),
     ("conll2003-en", "ner", 0.1),
 )
-WAYS: dict[str, dict[str, Any]] = {"auto": {}, "L-BFGS": {"optimizer": "lbfgs", "max_iter": 1000}}
+SETTINGS: dict[str, dict[str, Any]] = {"auto": {}, "L-BFGS": {"optimizer": "lbfgs", "max_iter": 1000}}
 
 
 def compare(result: Result, name: str, made: Any, fitted: Any, scored: Any, l2: float) -> None:
     """Add a row with the scores, objectives and seconds of both optimizers."""
     cells, scores = {"l2": f"{l2:g}"}, {}
-    for way, parameters in WAYS.items():
+    for setting, parameters in SETTINGS.items():
         tagger = made(n_jobs=2, l2=l2, **parameters)
         taken = seconds(lambda t=tagger: t.fit(*fitted))
-        scores[way] = 100 * tagger.score(*scored)
-        cells[way] = f"{scores[way]:.2f} ({tagger.objective_:.1f} in {taken:.1f} s)"
+        scores[setting] = 100 * tagger.score(*scored)
+        cells[setting] = f"{scores[setting]:.2f} ({tagger.objective_:.1f} in {taken:.1f} s)"
     difference = abs(scores["auto"] - scores["L-BFGS"])
     result.add(name, {**cells, "difference": f"{difference:.2f}"}, f"<= {MOST}", difference <= MOST)
     result.raw[name] = scores

@@ -36,14 +36,14 @@ def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - begin, answer
 
 
-def alternated(ways: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+def alternated(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     """Return the median seconds of each call. All must return equal results."""
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for name, call in ways.items():
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for name, call in calls.items():
         print(f"{name:8} first {seconds(call)[0]:8.2f} s", flush=True)
     for _ in range(rounds):
         answers = []
-        for name, call in ways.items():
+        for name, call in calls.items():
             spent, answer = seconds(call)
             times[name].append(spent)
             answers.append(answer)

@@ -102,13 +102,13 @@ def run(context: Context) -> Result:
                     if turn:
                         times[name][side].append(value)
             assert found[0] == found[1], "the tags differ"
-        for name, what, least in (
+        for name, title, least in (
             ("first", "Tagger.open, first in a process", 1.0),
             ("open", "Tagger.open, repeated", 1.0),
             ("tag", "Tagger.tag, one sentence per call", 2.0),
             ("predict", "CRF.predict, a list", 8.0),
         ):
             ratio = Ratio.of(*times[name])
-            result.add(what, {"ratio": str(ratio)}, f">= {least:g}x", ratio.median >= least)
+            result.add(title, {"ratio": str(ratio)}, f">= {least:g}x", ratio.median >= least)
             result.raw[name] = {"theirs": times[name][0], "ours": times[name][1]}
     return result

@@ -65,7 +65,7 @@ class Result:
     def add(self, name: str, cells: Mapping[str, str], demand: str = "", holds: bool | None = None) -> None:
         """Append a row and print it at once, so that a killed run has shown its results."""
         self.rows.append(Row(name, dict(cells), demand, holds))
-        figures = ", ".join(f"{what} {figure}" for what, figure in cells.items())
+        figures = ", ".join(f"{measure} {figure}" for measure, figure in cells.items())
         aim = f" [{demand}: {VERDICT[holds] or 'not judged'}]" if demand else ""
         sys.stderr.write(f"{self.name}: {name}: {figures}{aim}\n")
         sys.stderr.flush()

@@ -98,8 +98,8 @@ def time_of_p(context: Context, result: Result) -> None:
         bound = {"1": 1.0, "2": 2.0, "5": 5.0}.get(name, mean)
         found = ratio(times, name, "1")
         cells = {"ms": f"{1e3 * statistics.median(times[name].cpu):.1f}", "time / p=1": f"{found:.2f}"}
-        what = f"decoding dev, m=1, {'p=' if name != 'document' else ''}{name}"
-        result.add(what, cells, f"<= {bound:.3g}", name == "1" or found <= bound)
+        title = f"decoding dev, m=1, {'p=' if name != 'document' else ''}{name}"
+        result.add(title, cells, f"<= {bound:.3g}", name == "1" or found <= bound)
 
 
 def ill_formed(predicted: list[list[str]], scheme: str) -> int:

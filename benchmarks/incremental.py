@@ -70,7 +70,7 @@ def run(context: Context) -> Iterator[Result]:
         result = Result(f"incremental-{case.name}", f"Continued training on other sentences, {case.name}")
         params: dict[str, Any] = {"features": case.features, "l2": 0.2}
         before = tw.CRF(**params).fit(case.old)
-        ways: dict[str, Callable[[], tw.Tagger]] = {
+        methods: dict[str, Callable[[], tw.Tagger]] = {
             "old sentences": lambda: tw.CRF(**params).fit(case.old),  # noqa: B023
             "old and new": lambda: tw.CRF(**params).fit(case.old + case.new),  # noqa: B023
             "new, no prior": lambda: tw.CRF(**params).fit(case.new, warm_start=before),  # noqa: B023
@@ -79,12 +79,12 @@ def run(context: Context) -> Iterator[Result]:
                 for p in STRENGTHS
             },
         }
-        for way, train in ways.items():
+        for method, train in methods.items():
             begin = time.perf_counter()
             tagger = train()
             spent = time.perf_counter() - begin
             scores = 100 * case.known(tagger), 100 * case.fresh(tagger)
             cells = {"known": f"{scores[0]:.2f}", "new": f"{scores[1]:.2f}", "seconds": f"{spent:.1f}"}
-            result.add(way, cells)
-            result.raw[way] = {"known": scores[0], "new": scores[1], "seconds": spent}
+            result.add(method, cells)
+            result.raw[method] = {"known": scores[0], "new": scores[1], "seconds": spent}
         yield result

@@ -121,8 +121,8 @@ def compare_lists(context: Context, result: Result, row: str, evaluate: ours.Eva
     """Compare decoding with transition lists and with full matrices."""
     w = 0.1 * np.random.default_rng(0).standard_normal(evaluate.size)
     lists, whole = evaluate.decoding(w), evaluate.decoding(w, whole=True)
-    for what in ("best", "marginals", "5 best"):
-        sides = {"whole": whole[what], "lists": lists[what]}
+    for query in ("best", "marginals", "5 best"):
+        sides = {"whole": whole[query], "lists": lists[query]}
         alternate(sides, 1)
         times = alternate(sides, context.rounds)
         cells = {
@@ -130,7 +130,7 @@ def compare_lists(context: Context, result: Result, row: str, evaluate: ours.Eva
             "ours": milliseconds(times["lists"].cpu),
             "ratio, CPU time": str(Ratio.of(times["whole"].cpu, times["lists"].cpu)),
         }
-        result.add(f"{what}, {row}", cells)
+        result.add(f"{query}, {row}", cells)
 
 
 def alone(context: Context, result: Result) -> None:

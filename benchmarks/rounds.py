@@ -30,7 +30,7 @@ from tagwise.scores.protocols import Vector
 
 
 @dataclass
-class Way:
+class Method:
     """Method with its steps. `rounds`: number of rounds until a step. `sent`: bytes sent so far."""
 
     name: str
@@ -73,10 +73,15 @@ class Counted(DualShards):
 
 
 def ascent(
-    name: str, config: DualConfig, parts: Any, gap: float, n_jobs: int, continuation: Callable[[Vector], Way]
-) -> Way:
+    name: str,
+    config: DualConfig,
+    parts: Any,
+    gap: float,
+    n_jobs: int,
+    continuation: Callable[[Vector], Method],
+) -> Method:
     """Return dual ascent, continued by L-BFGS as in training."""
-    core, later = Counted(config, parts), list[Way]()
+    core, later = Counted(config, parts), list[Method]()
     going = dual.Ascent(core, n_jobs, 0, hasty=config.n_parts > 1)
 
     def steps() -> Iterator[Step]:
@@ -87,19 +92,19 @@ def ascent(
         yield from later[0].steps
 
     def sent() -> int:
-        return getattr(parts, "sent", 0) + sum(way.sent() for way in later)
+        return getattr(parts, "sent", 0) + sum(method.sent() for method in later)
 
-    return Way(name, steps(), lambda step: core.calls + sum(way.rounds(step) for way in later), sent)
+    return Method(name, steps(), lambda step: core.calls + sum(method.rounds(step) for method in later), sent)
 
 
 def descent(
     name: str, shards: tw.Shards, objective: Any, l2: float, n_jobs: int, start: Vector, worker: Any = None
-) -> Way:
+) -> Method:
     """Return L-BFGS in the scaled variables of training."""
     layout = shards.layout()
     scale = scale_of(shards.counts[shards.kept()], shards.n_tokens, layout)
     steps = OPTIMIZERS["lbfgs"].run(Evaluation(objective, l2, n_jobs), start, n_jobs=n_jobs, scale=scale)
-    return Way(name, steps, lambda step: step.evaluations, lambda: getattr(worker, "sent", 0))
+    return Method(name, steps, lambda step: step.evaluations, lambda: getattr(worker, "sent", 0))
 
 
 def main() -> None:
@@ -127,7 +132,7 @@ def main() -> None:
 
         connected()
 
-    def gradients(start: Vector) -> Way:
+    def gradients(start: Vector) -> Method:
         if options.local:
             return descent(
                 "lbfgs, local",

@@ -116,16 +116,16 @@ def long_sentences(context: Context, result: Result) -> None:
     y = [[f"L{int(word[1:]) % 45}" for word in x] for x in X]
     tagger = ours.perceptron("S1", epochs=1).fit([x[:400] for x in X], [labels[:400] for labels in y])
     crf = ours.named("S1", max_iter=3).fit([x[:400] for x in X], [labels[:400] for labels in y])
-    for what, call in {"predict": tagger.predict, "predict_marginals": crf.predict_marginals}.items():
+    for method, call in {"predict": tagger.predict, "predict_marginals": crf.predict_marginals}.items():
         sides = {"one": lambda call=call: [call([x]) for x in X[:8]], "all": lambda call=call: call(X)}
         times = alternate(sides, context.rounds)
         share = Ratio.of([4.0 * t for t in times["one"].cpu], times["all"].cpu)
         each = {name: 1e6 * statistics.median(t.cpu) / length for name, t in times.items()}
         cells = {"one": f"{each['one'] / 8:.2f} us", "32": f"{each['all'] / 32:.2f} us", "ratio": str(share)}
         result.add(
-            f"{what}, one sentence of {length:,} tokens, 45 labels", cells, "<= 2x", share.median <= 2.0
+            f"{method}, one sentence of {length:,} tokens, 45 labels", cells, "<= 2x", share.median <= 2.0
         )
-        result.raw[what] = {name: asdict(t) for name, t in times.items()}
+        result.raw[method] = {name: asdict(t) for name, t in times.items()}
 
 
 def run(context: Context) -> Result:

@@ -85,11 +85,11 @@ def trained(title: str, tagger: tw.Tagger, train: tw.Corpus, test: tw.Corpus) ->
     tagger.fit(train)
     found = tagger.predict(test)
     report, base = tw.evaluate(test, found), tw.evaluate(test, most_frequent(train, test))
-    what = "F1" if report.chunked else "accuracy"
+    measure = "F1" if report.chunked else "accuracy"
     print(f"{title}: {len(train):,} training sentences, {len(test):,} held out")
     print(report)
     print(
-        f"{what} {100 * report.score:.1f}, baseline (most frequent label per word) {100 * base.score:.1f}\n"
+        f"{measure} {100 * report.score:.1f}, baseline (most frequent label per word) {100 * base.score:.1f}\n"
     )
     for word, label in zip(test[0].tokens, found[0]):
         print(f"  {word:<20} {label}")

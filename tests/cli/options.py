@@ -75,12 +75,12 @@ QUICK = ("-q", "-f", "S1", "--set", "max_iter=4")
 class Here:
     """Replacement for `tagwise.ray.jobs.Jobs`: runs jobs in this process and records addresses and worker counts."""
 
-    asked: ClassVar[list[object]] = []
+    requested: ClassVar[list[object]] = []
     ray = SimpleNamespace(put=lambda value: value)
 
-    def __init__(self, kind: Any, told: Any, workers: int | None = None, **_: Any) -> None:
-        self.worker = kind(told)
-        self.asked.append(workers)
+    def __init__(self, kind: Any, spec: Any, workers: int | None = None, **_: Any) -> None:
+        self.worker = kind(spec)
+        self.requested.append(workers)
 
     def __enter__(self) -> Here:
         return self
@@ -102,7 +102,7 @@ class Bench:
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.folder, self.patch = folder, patch
-        patch.setattr(Here, "asked", [])
+        patch.setattr(Here, "requested", [])
         self.train, self.dev, self.test = (folder / f"{name}.txt" for name in ("train", "dev", "test"))
         for data, path in ((TRAIN, self.train), (DEV, self.dev), (TEST, self.test)):
             tw.write_conll(data, path)
@@ -112,8 +112,8 @@ class Bench:
         """Replace Ray by this process in modules that import `Jobs`. Return the list of its addresses and workers."""
         for module in ("tagwise.ray.jobs", *where):
             self.patch.setattr(importlib.import_module(module), "Jobs", Here)
-        self.patch.setattr("tagwise.ray.pool.connected", lambda address=None: Here.asked.append(address))
-        return Here.asked
+        self.patch.setattr("tagwise.ray.pool.connected", lambda address=None: Here.requested.append(address))
+        return Here.requested
 
     def path(self, name: str, text: str | None = None) -> Path:
         """Return a path in the folder. If `text` is given, write it to the file."""
@@ -187,17 +187,20 @@ def function_rows(command: str, *args: str) -> None:
         model, path = functional(bench)
         rest = [bench.test if arg == "TEST" else arg for arg in args]
         none = invoke(command, model, *rest)
-        ways = [bench.ok(command, model, *rest, *way).stdout for way in (["--functions", path], ["--trust"])]
+        outputs = [
+            bench.ok(command, model, *rest, *options).stdout
+            for options in (["--functions", path], ["--trust"])
+        ]
         again = bench.ok(command, model, *rest, "--functions", "builtins:len", "--functions", path).stdout
         if command == "inspect":
             assert f"{path} (missing)" in " ".join(none.stdout.split())
-            assert all(f"{path} (available)" in " ".join(text.split()) for text in [*ways, again])
+            assert all(f"{path} (available)" in " ".join(text.split()) for text in [*outputs, again])
         else:
             assert (none.exit_code, none.stdout) == (2, "")
             assert none.stderr.count("\n") == 1
             assert f"'{path}' is missing" in none.stderr
             assert f"--functions {path}" in none.stderr
-            assert ways[0] == ways[1] == again != ""
+            assert outputs[0] == outputs[1] == again != ""
         for wrong in ("nothing", "no_such_module:f", "builtins:no_such_name", "builtins:"):
             refused = invoke(command, model, *rest, "--functions", wrong)
             assert (refused.exit_code, refused.stdout) == (2, "")

@@ -29,7 +29,7 @@ class Wrong(Exception):
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "message"),
     [
         (tw.CorpusError("a.txt:3: no\n  columns"), 2, "error: a.txt:3: no columns\n"),
         (FileNotFoundError(2, "No such file", "x.txt"), 2, "error: x.txt: No such file\n"),
@@ -52,7 +52,7 @@ class Wrong(Exception):
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 def test_errors_print_one_line_and_set_the_exit_code(
-    monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, said: str
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, message: str
 ) -> None:
     """An error prints one line to stderr and nothing to stdout. The exit code depends on the kind of error."""
 
@@ -62,7 +62,7 @@ def test_errors_print_one_line_and_set_the_exit_code(
     monkeypatch.setattr(sys.modules["tagwise.cli.convert"], "bundled_corpus", raising)
     monkeypatch.setattr(sys.modules["tagwise.cli.app"], "_close_stdout", lambda: None)
     result = invoke("convert", "x")
-    assert (result.exit_code, result.stdout, result.stderr) == (code, "", said)
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", message)
 
 
 # --- Ctrl-C -------------------------------------------------------------------------------------------------
@@ -191,8 +191,8 @@ def test_progress_of_a_comparison_counts_finished_cells(capsys: pytest.CaptureFi
 def test_unwritable_model_paths_fail_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder, a missing parent folder and an unwritable file are each rejected before training."""
     check_output(str(tmp_path / "x"))
-    for path, said in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "No such file or directory")):
-        with pytest.raises(click.BadParameter, match=said):
+    for path, message in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "No such file or directory")):
+        with pytest.raises(click.BadParameter, match=message):
             check_output(str(path))
     (tmp_path / "x").write_text("old")
     monkeypatch.setattr(os, "access", lambda *_: False)

@@ -141,7 +141,7 @@ def test_rerun_after_a_kill_trains_only_unfinished_cells(
     assert len(list(cache.rglob("*.json"))) == 3
 
 
-def heeds_ctrl_c() -> None:
+def restore_sigint() -> None:
     """Restore the default SIGINT handler. Background jobs of a shell and their children ignore SIGINT."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -158,7 +158,7 @@ def test_ctrl_c_caches_only_finished_cells(train_file: Path, test_file: Path, tm
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=heeds_ctrl_c,
+            preexec_fn=restore_sigint,
         )
         limit = time.monotonic() + 100
         while not list(cache.rglob("*.json")):

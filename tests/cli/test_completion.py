@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 RUN = "import sys; sys.argv[0] = 'tagwise'; from tagwise.cli import main; main()"
 
 
-def asked(**environment: str) -> str:
+def completion_output(**environment: str) -> str:
     return subprocess.run(
         [sys.executable, "-c", RUN], env={**os.environ, **environment}, capture_output=True, text=True
     ).stdout
@@ -29,8 +29,10 @@ def asked(**environment: str) -> str:
 )
 def test_commands_and_options_are_completed(words: str, wanted: set[str]) -> None:
     """Completion follows the protocol of click's shell scripts."""
-    said = asked(_TAGWISE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
-    assert {line.partition(",")[2] for line in said.splitlines()} == wanted
+    completions = completion_output(
+        _TAGWISE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1)
+    )
+    assert {line.partition(",")[2] for line in completions.splitlines()} == wanted
 
 
 @pytest.mark.parametrize(
@@ -77,4 +79,4 @@ def test_files_and_names_are_completed(
 def test_completion_script_is_printed(shell: str) -> None:
     """The page names the variable and a value that prints the script."""
     assert re.search(rf"_TAGWISE_COMPLETE={shell}_source tagwise", PAGE.read_text("utf-8"))
-    assert "_TAGWISE_COMPLETE" in asked(_TAGWISE_COMPLETE=f"{shell}_source")
+    assert "_TAGWISE_COMPLETE" in completion_output(_TAGWISE_COMPLETE=f"{shell}_source")

@@ -64,7 +64,7 @@ def test_set_and_dedicated_options_train_identical_models(
 
 def test_wrong_settings_are_usage_errors(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     base = ("train", files[0], "-o", tmp_path / "m.tagwise")
-    for options, said in (
+    for options, message in (
         (("--learner", "mira", "--history", "m=9,p=1"), "history='m=9,p=1'"),
         (("--learner", "crf", "--document"), "'document'"),
         (("--set", "constraints=nonsense"), "constraints='nonsense'"),
@@ -72,7 +72,7 @@ def test_wrong_settings_are_usage_errors(run: Run, files: tuple[Path, Path], tmp
     ):
         result = run(*base, *options)
         assert (result.exit_code, result.stdout) == (2, ""), result.output
-        assert said in result.stderr
+        assert message in result.stderr
         assert not (tmp_path / "m.tagwise").exists()
 
 

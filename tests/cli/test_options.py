@@ -259,7 +259,7 @@ def train_label(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("TRAIN", "--loss", "hinge-of-doom"), "hinge-of-doom"),
         *((("TRAIN", "--path", wrong), wrong[:2]) for wrong in ("l2", "l2=", "l2=x", "colour=1,2")),
@@ -270,12 +270,14 @@ def train_label(bench: Bench) -> None:
         (("train.jsonl",), "JSON"),
     ],
 )
-def test_wrong_usage_exits_with_2_and_writes_no_file(bench: Bench, args: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_exits_with_2_and_writes_no_file(
+    bench: Bench, args: tuple[str, ...], message: str
+) -> None:
     """Wrong usage exits with code 2 and a reason, and writes no file."""
     files = {"TRAIN": bench.train, "train.jsonl": bench.path("train.jsonl", bench.train.read_text())}
     result = invoke("train", *(files.get(word, word) for word in args), "-o", bench.path("x"))
     assert (result.exit_code, result.stdout, bench.path("x").exists()) == (2, "", False)
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 @row("train", "-q", "--quiet")
@@ -369,18 +371,18 @@ def train_cluster(bench: Bench) -> None:
         refused = invoke("train", folder, "-o", bench.path("x"), *option)
         assert (refused.exit_code, refused.stdout) == (2, "")
         assert f"{option[0]} requires --backend ray" in refused.stderr
-    asked: list[object] = []
+    requested: list[object] = []
     for module in ("backend", "pool"):
-        bench.patch.setattr(f"tagwise.ray.{module}.connected", lambda address=None: asked.append(address))
+        bench.patch.setattr(f"tagwise.ray.{module}.connected", lambda address=None: requested.append(address))
 
     def workers(shards: tw.Shards, config: ShardConfig, n: int) -> LocalParts:
-        asked.append(n)
+        requested.append(n)
         return LocalParts(shards, config)
 
     bench.patch.setattr("tagwise.ray.backend.RayParts", workers)
     ray = bench.made(folder, "--backend", "ray", "--address", "auto", "--workers", 2)
     assert ray == bench.made(folder)
-    assert asked == ["auto", None, 2]
+    assert requested == ["auto", None, 2]
 
 
 @row("train", "--checkpoint", "--resume")

@@ -138,10 +138,10 @@ def agreement(bench: Bench) -> None:
     rows[1][0] = (rows[1][0][0], "B-ORG")
     two = bench.path("two.txt", columns(rows))
     assert "kappa 1.0000" in bench.ok("annotate", one, "--agreement", one).stdout
-    said = bench.ok("annotate", one, "--agreement", two).stdout
-    assert "sentence 2:" in said
-    assert "B-ORG" in said
-    assert "kappa 1.0000" not in said
+    output = bench.ok("annotate", one, "--agreement", two).stdout
+    assert "sentence 2:" in output
+    assert "B-ORG" in output
+    assert "kappa 1.0000" not in output
 
 
 @row("annotate", "--simulate", "--seeds")

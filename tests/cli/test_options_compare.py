@@ -186,7 +186,7 @@ def test_threads_and_processes_are_bounded(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("nonsense",), "nonsense"),
         (("--learner", "oracle"), "'oracle'"),
@@ -213,13 +213,13 @@ def test_threads_and_processes_are_bounded(bench: Bench) -> None:
     ],
 )
 def test_wrong_usage_exits_with_2_and_names_the_option(
-    bench: Bench, args: tuple[object, ...], said: str
+    bench: Bench, args: tuple[object, ...], message: str
 ) -> None:
     """Wrong usage exits with code 2, prints nothing to stdout and names the option or the value."""
     files = {"TRAIN": bench.train, "DEV": bench.dev, "TEST": bench.test}
     found = invoke("compare", *(files.get(str(arg), arg) for arg in args))
     assert (found.exit_code, found.stdout) == (2, "")
-    assert said in found.stderr
+    assert message in found.stderr
 
 
 # --- what is done with the table ----------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def shown(bench: Bench, *args: object, base: tuple[object, ...] = HMM) -> dict[s
     """Return the table of a call on the bench's files as JSON, with stderr as ``said`` and stdout as ``text``."""
     out = bench.path("table.json")
     result = bench.ok("compare", "--train", bench.train, "--test", bench.test, *base, *args, "-o", out)
-    return {**json.loads(out.read_text()), "said": result.stderr, "text": result.stdout}
+    return {**json.loads(out.read_text()), "message": result.stderr, "text": result.stdout}
 
 
 def column(table: dict[str, Any], name: str) -> list[Any]:
@@ -242,10 +242,10 @@ def backend(bench: Bench) -> None:
     """--backend ray uses --jobs workers of a cluster and gives an identical table."""
     plain = column(shown(bench), "accuracy")
     assert plain == [tw.HMM(features="S1").fit(TRAIN).evaluate(TEST).accuracy]
-    asked = bench.cluster("tagwise.apps.compare.cluster")
+    requested = bench.cluster("tagwise.apps.compare.cluster")
     by_ray = ("--backend", "ray", "--address", "auto", "--jobs", 1, "--fresh")
     assert column(shown(bench, *by_ray, base=HMM[:4]), "accuracy") == plain
-    assert asked == ["auto", 1]
+    assert requested == ["auto", 1]
 
 
 @row("compare", "--list")
@@ -295,7 +295,7 @@ def cache(bench: Bench) -> None:
         (("--fresh",), 0, (1, 1)),
         (("--fresh", "--cache", own, "--size", 3), 0, (1, 1)),
     ):
-        assert f"{reused} of them from the cache" in shown(bench, *more)["said"]
+        assert f"{reused} of them from the cache" in shown(bench, *more)["message"]
         assert entries() == kept
     (path,) = usual.rglob("*.json")
     path.write_text(sealed(path.stem, {**opened(path.read_bytes(), path.stem), "mine": 1}))
@@ -315,7 +315,7 @@ def output(bench: Bench) -> None:
     (accuracy,) = column(table, "accuracy")
     figures = [str(accuracy), *(mark.format(f"{100 * accuracy:.2f}") for mark in ("| {} |", "& {} &", "{}"))]
     for path, figure in zip(paths, figures):
-        assert f"wrote {path}" in table["said"]
+        assert f"wrote {path}" in table["message"]
         assert figure in path.read_text()
 
 

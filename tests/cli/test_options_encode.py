@@ -40,9 +40,9 @@ def files(bench: Bench) -> None:
 def output(bench: Bench) -> None:
     """-o is required. A second run reuses the shards in the folder."""
     for spelling in ("-o", "--output"):
-        said = bench.ok("encode", bench.train, spelling, bench.path(f"x{spelling}"), "-f", "S1").stderr
+        message = bench.ok("encode", bench.train, spelling, bench.path(f"x{spelling}"), "-f", "S1").stderr
         assert tw.Shards(bench.path(f"x{spelling}")).manifest == manifest(bench)
-        assert "1 new shards, 0 from an earlier run" in said
+        assert "1 new shards, 0 from an earlier run" in message
     again = bench.ok("encode", bench.train, "-o", bench.path("x-o"), "-f", "S1").stderr
     assert "0 new shards, 1 from an earlier run" in again
     assert "-o" in invoke("encode", bench.train).stderr
@@ -86,10 +86,10 @@ def backend(bench: Bench) -> None:
     """The workers of a cluster write identical shards."""
     plain = encoded(bench, "--shard-tokens", 20, name="one").manifest
     assert encoded(bench, "--shard-tokens", 20, "--backend", "local").manifest == plain
-    asked = bench.cluster("tagwise.ray.encoding")
+    requested = bench.cluster("tagwise.ray.encoding")
     by_ray = ("--backend", "ray", "--address", "auto", "--workers", 2)
     assert encoded(bench, "--shard-tokens", 20, *by_ray).manifest == plain
-    assert asked == ["auto", 2]
+    assert requested == ["auto", 2]
     for option in (("--address", "auto"), ("--workers", 2)):
         refused = invoke("encode", bench.train, "-o", bench.path("x"), *option)
         assert (refused.exit_code, "requires --backend ray" in refused.stderr) == (2, True)

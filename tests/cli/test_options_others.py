@@ -66,9 +66,9 @@ def eval_second(bench: Bench) -> None:
     assert scores(bench, bench.model, bench.dev) == expected(DEV.labels, fitted().predict(DEV))
     both = columns([list(zip(s.tokens, s.labels, labels)) for s, labels in zip(TEST, fitted().predict(TEST))])
     assert scores(bench, "-", text=both) == expected(TEST.labels, fitted().predict(TEST))
-    alone = invoke("eval", bench.model)
-    assert (alone.exit_code, alone.stdout) == (2, "")
-    assert "eval" in alone.stderr
+    rejected = invoke("eval", bench.model)
+    assert (rejected.exit_code, rejected.stdout) == (2, "")
+    assert "eval" in rejected.stderr
     bench.patch.setattr("tagwise.cli.files.load_corpus", lambda *_: (TRAIN, DEV, TEST))
     assert scores(bench, bench.model, "wnut17-ner") == expected(TEST.labels, fitted().predict(TEST))
     assert scores(bench, bench.model, "wnut17-ner:dev") == expected(DEV.labels, fitted().predict(DEV))
@@ -143,7 +143,7 @@ def eval_min_probability(bench: Bench) -> None:
     assert found == expected(TEST.labels, fitted().predict(TEST, min_probability=least))
     assert found != scores(bench, bench.model, bench.test)
     online = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(TRAIN), "p.tagwise")
-    for call, said in (
+    for call, message in (
         ((bench.model, bench.test, "--min-probability", 2), "0.0<=x<=1.0"),
         ((bench.model, bench.test, "--min-probability", 0.5, "--threshold", "beta=1"), "cannot be combined"),
         ((bench.test, bench.test, "--min-probability", 0.5), "Give a model: "),
@@ -151,7 +151,7 @@ def eval_min_probability(bench: Bench) -> None:
     ):
         refused = invoke("eval", *call)
         assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
-        assert said in refused.stderr
+        assert message in refused.stderr
 
 
 @row("eval", "--threshold")
@@ -382,9 +382,9 @@ def convert_from_scheme(bench: Bench) -> None:
         assert wrong.exit_code == 2
         assert "'E-X'" in wrong.stderr
         assert scheme in wrong.stderr
-    alone = invoke("convert", "-", "--from-scheme", "IOE1", text=given)
-    assert (alone.exit_code, alone.stdout) == (2, "")
-    assert "--scheme" in alone.stderr
+    rejected = invoke("convert", "-", "--from-scheme", "IOE1", text=given)
+    assert (rejected.exit_code, rejected.stdout) == (2, "")
+    assert "--scheme" in rejected.stderr
 
 
 # --- bench --------------------------------------------------------------------------------------------------

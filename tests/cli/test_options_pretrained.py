@@ -99,9 +99,9 @@ def test_pretrained_names_are_accepted_as_models(bench: Bench) -> None:
     assert "names of a few" in facts
     warm = bench.made(bench.train, "--warm-start", "en-tiny")
     assert warm == bench.made(bench.train, "--warm-start", path)
-    alone = invoke("eval", "en-tiny")
-    assert (alone.exit_code, alone.stdout) == (2, "")
-    assert "en-tiny is a model" in alone.stderr
+    rejected = invoke("eval", "en-tiny")
+    assert (rejected.exit_code, rejected.stdout) == (2, "")
+    assert "en-tiny is a model" in rejected.stderr
     bench.patch.chdir(bench.folder)
     bench.path("en-tiny").write_bytes(bench.model.read_bytes())
     assert bench.ok("tag", "en-tiny", bench.test).stdout == bench.ok("tag", bench.model, bench.test).stdout

@@ -55,8 +55,8 @@ def columns(n: int = 1) -> dict[str, list[str]]:
 @row("serve", "models")
 def serve_models(bench: Bench) -> None:
     """A model is served under the stem of its file or under a given name, and returns its own labels."""
-    _, app, said = served(bench, bench.model, f"other={bench.model}")
-    assert said.startswith("serving m, other at http://127.0.0.1:")
+    _, app, message = served(bench, bench.model, f"other={bench.model}")
+    assert message.startswith("serving m, other at http://127.0.0.1:")
     names = [one["name"] for one in json.loads(call_app(app, path="/models").body)["models"]]
     assert names == ["m", "other"]
     status, found = tag(app, {"tokens": columns(), "model": "other"})
@@ -92,8 +92,8 @@ def serve_port(bench: Bench) -> None:
         wrong = invoke("serve", bench.model, "--port", port)
         assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
         assert "--port 0" in wrong.stderr
-    started, _, said = served(bench, bench.model)
-    assert f":{started.address[1]}\n" in said
+    started, _, message = served(bench, bench.model)
+    assert f":{started.address[1]}\n" in message
     started = Started(bench)
     bench.ok("serve", bench.model, "--port", port)
     assert started.address[1] == port
@@ -112,8 +112,8 @@ def serve_allow_host(bench: Bench) -> None:
 def serve_token(bench: Bench) -> None:
     """--token prints a token that requests must contain. Health probes need none."""
     assert "token" not in served(bench, bench.model)[2]
-    _, app, said = served(bench, bench.model, "--token")
-    token = said.split("token=")[1].split()[0]
+    _, app, message = served(bench, bench.model, "--token")
+    token = message.split("token=")[1].split()[0]
     assert tag(app, {"text": "a"})[0] == 401
     assert call_app(app, path="/health").status == 200
     assert call_app(app, path="/models", headers={"authorization": f"Bearer {token}"}).status == 200

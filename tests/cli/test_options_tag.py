@@ -51,9 +51,9 @@ def tag_backend(bench: Bench) -> None:
     given = ("tag", bench.model, bench.folder / "{test,dev}.txt", "-o")
     bench.ok(*given, f"{bench.path('a')}/")
     bench.ok(*given, f"{bench.path('b')}/", "--backend", "local")
-    asked = bench.cluster()
+    requested = bench.cluster()
     bench.ok(*given, f"{bench.path('c')}/", "--backend", "ray", "--address", "auto", "--workers", 2)
-    assert asked == ["auto", 2]
+    assert requested == ["auto", 2]
     for name in ("test.txt", "dev.txt"):
         alone = bench.ok("tag", bench.model, bench.folder / name).stdout
         assert {(bench.path(folder) / name).read_text("utf-8") for folder in "abc"} == {alone}
@@ -70,9 +70,9 @@ def tag_on_error(bench: Bench) -> None:
     given = ("tag", bench.model, bench.folder / "{test.txt,bad.jsonl}", "-o", f"{bench.path('out')}/")
     for option in ((), ("--on-error", "stop")):
         assert invoke(*given, *option).exit_code != 0
-    said = bench.ok(*given, "--on-error", "skip").stderr
-    assert "bad.jsonl" in said
-    assert ", skipped 1\nwrote" in said
+    message = bench.ok(*given, "--on-error", "skip").stderr
+    assert "bad.jsonl" in message
+    assert ", skipped 1\nwrote" in message
     assert [path.name for path in bench.path("out").iterdir() if path.is_file()] == ["test.txt"]
 
 
@@ -179,13 +179,13 @@ def tag_raw(bench: Bench) -> None:
     refused = invoke("tag", unsure, "--raw", "--marginals", text="Rosa\n")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "the scores of perceptron are not probabilities" in refused.stderr
-    for more, said in (
+    for more, message in (
         (("--format", "conll"), "--raw reads text without tokens"),
         (("--nbest", 2), "which spans cannot hold. Choose another --output-format"),
     ):
         result = invoke("tag", model, "--raw", *more, text=lines)
         assert (result.exit_code, result.stdout) == (2, "")
-        assert said in result.stderr
+        assert message in result.stderr
     tokens = bench.path("tokens.jsonl", '{"tokens": ["a"]}\n')
     assert "is tokenized already" in invoke("tag", model, tokens, "--raw").stderr
 

@@ -49,10 +49,10 @@ def test_unusable_input_prints_one_line_and_writes_no_file(bench: Bench, call: s
     before = sorted(bench.folder.rglob("*"))
     result = invoke(*(files.get(word, word) for word in call.split()))
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    said = CALLS[call]
+    message = CALLS[call]
     for name, path in files.items():
-        said = said.replace(name, str(path))
-    assert said in result.stderr
+        message = message.replace(name, str(path))
+    assert message in result.stderr
     assert sorted(bench.folder.rglob("*")) == before
 
 
@@ -87,7 +87,7 @@ def test_compare_accepts_feature_sums_and_functions(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"features": "S1"}, r"expected a list of feature sets: \['S1'\]"),
         ({"features": "S1" + tw.Regex("x", "a")}, "expected a list of feature sets"),
@@ -98,8 +98,8 @@ def test_compare_accepts_feature_sums_and_functions(bench: Bench) -> None:
         ({"features": ["S1"], "against": "mira"}, "learner 'mira' is not compared. Use one of crf"),
     ],
 )
-def test_invalid_comparison_arguments_are_rejected(options: dict[str, object], said: str) -> None:
-    with pytest.raises(tw.ParameterError, match=said):
+def test_invalid_comparison_arguments_are_rejected(options: dict[str, object], message: str) -> None:
+    with pytest.raises(tw.ParameterError, match=message):
         tw.compare(["crf"], corpus=SMALL, params=QUICK, **options)  # type: ignore[arg-type]
 
 

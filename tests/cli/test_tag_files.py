@@ -50,7 +50,7 @@ def test_each_output_equals_a_single_run_and_is_written_once(place: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (["--on-error", "skip"], "requires many files"),
         (["--backend", "ray"], "requires many files"),
@@ -58,11 +58,11 @@ def test_each_output_equals_a_single_run_and_is_written_once(place: Path, tmp_pa
         (["-o", "{in}/"], "would be overwritten"),
     ],
 )
-def test_invalid_option_combinations_are_rejected(place: Path, more: list[str], said: str) -> None:
+def test_invalid_option_combinations_are_rejected(place: Path, more: list[str], message: str) -> None:
     given = [each.replace("{in}", str(place / "in")) for each in more]
     found = run("tag", place / "m", place / "in" / "a.conll", *given)
     assert found.exit_code == 2
-    assert said in " ".join(found.output.replace("│", " ").split())
+    assert message in " ".join(found.output.replace("│", " ").split())
 
 
 def test_patterns_without_a_match_are_reported(place: Path, tmp_path: Path) -> None:

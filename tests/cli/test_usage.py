@@ -10,7 +10,7 @@ from .conftest import Run, shell
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (["nonsense"], "'nonsense'"),
         (["train"], "'TRAIN'"),
@@ -35,7 +35,7 @@ from .conftest import Run, shell
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_wrong_usage_exits_with_2(
-    run: Run, args: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, args: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message is on stderr, stdout is empty, and no file is written."""
     monkeypatch.chdir(tmp_path)
@@ -44,7 +44,7 @@ def test_wrong_usage_exits_with_2(
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
     assert (result.stderr.count("\n"), ". See " in result.stderr, result.stderr[-4:]) == (1, True, " -h\n")
-    assert said in result.stderr
+    assert message in result.stderr
     assert "Traceback" not in result.output
     assert not list(tmp_path.iterdir())
 

@@ -71,6 +71,6 @@ def test_install_fails_if_the_original_is_imported() -> None:
         "import pycrfsuite, tagwise.compat\n"
         "try:\n    tagwise.compat.install()\nexcept ImportError as error:\n    print(error)"
     )
-    said = run(script)
-    assert said.startswith("pycrfsuite is already imported")
-    assert "before anything imports it" in said
+    output = run(script)
+    assert output.startswith("pycrfsuite is already imported")
+    assert "before anything imports it" in output

@@ -73,7 +73,7 @@ def test_rejected_instances_leave_no_trace() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "number", "said"),
+    ("at", "number", "message"),
     [
         (0x1174 + 4, 9, "feature 9 of 4"),  # the list of a
         (0x1174, 99, "a list outside"),
@@ -84,14 +84,14 @@ def test_rejected_instances_leave_no_trace() -> None:
         (0x8E0 + 0x818, 5, "number 5 of 2"),  # its record
     ],
 )
-def test_damaged_attributes_raise_when_used(at: int, number: int, said: str) -> None:
+def test_damaged_attributes_raise_when_used(at: int, number: int, message: str) -> None:
     """Only the attributes of a sequence are read, so that other sequences are not affected by the damage."""
     data = bytearray(lcrf())
     struct.pack_into("<I", data, at, number)
     tagger = Tagger()
     tagger.open_inmemory(bytes(data))
     for call in (lambda: tagger.tag([["a"]]), lambda: tagger.tag_many([[["a"]]])):
-        with pytest.raises(ModelFileError, match=said):
+        with pytest.raises(ModelFileError, match=message):
             call()
     assert tagger.tag([["b"]]) == ["Y"]
 

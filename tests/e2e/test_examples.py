@@ -74,7 +74,7 @@ def test_example_commands_print_the_documented_score(name: str) -> None:
         for row in (ROOT / "docs" / "examples.md").read_text("utf-8").splitlines()
         if f"NAME={name}`" in row
     )
-    told = [float(number) for number in re.findall(r"\d+\.\d", row)]
+    stated = [float(number) for number in re.findall(r"\d+\.\d", row)]
     found = subprocess.run(
         [sys.executable, "-m", f"examples.{name}"],
         cwd=ROOT,
@@ -84,4 +84,4 @@ def test_example_commands_print_the_documented_score(name: str) -> None:
         timeout=300,
     )
     last = next(row for row in found.stdout.splitlines() if "most frequent label per word" in row)
-    assert [float(number) for number in re.findall(r"\d+\.\d", last)] == pytest.approx(told, abs=1.0)
+    assert [float(number) for number in re.findall(r"\d+\.\d", last)] == pytest.approx(stated, abs=1.0)

@@ -203,11 +203,11 @@ def test_errors_name_file_field_and_expected_value(
     fault: tuple[str, Callable[[Forgery], Any], str], tmp_path: Path
 ) -> None:
     """The error gives the file, the field and the expected value."""
-    name, edit, said = fault
+    name, edit, message = fault
     forged = golden(name)
     edit(forged)
     path = forged.write(tmp_path / "forged.tagwise")
-    with pytest.raises(tw.ModelFileError, match=rf"^{path}: .*{said}"):
+    with pytest.raises(tw.ModelFileError, match=rf"^{path}: .*{message}"):
         tw.load(path)
 
 
@@ -234,12 +234,12 @@ def test_non_finite_weights_are_not_saved(wrong: float, tmp_path: Path) -> None:
     assert model.lookback is not None
     further = model.lookback.weights.copy()
     further[2] = wrong
-    for broken, said in (
+    for broken, message in (
         (replace(model, scorer=_core.Scorer(model.scorer.layout, weights)), r"weights\[1\]"),
         (replace(model, lookback=model.lookback.with_weights(further)), r"history\[2\]"),
         (replace(model, arrays={"mine": np.array([wrong])}), r"mine\[0\]"),
     ):
-        with pytest.raises(tw.ModelFileError, match=rf"^{path}: not written: {said} is"):
+        with pytest.raises(tw.ModelFileError, match=rf"^{path}: not written: {message} is"):
             broken.save(path)
     assert list(tmp_path.iterdir()) == []
 

@@ -42,22 +42,22 @@ def test_every_row_has_a_golden_file() -> None:
     assert sum(files.values()) <= 600_000
 
 
-def said(value: Any, place: str = "") -> set[str]:
+def places_with_values(value: Any, place: str = "") -> set[str]:
     """Return every place of a header that has a value: `features.kind=sum`, `history.pool`, ..."""
     if isinstance(value, dict):
         inner = {key: inside for key, inside in value.items() if not key.startswith("params")}
         return set().union(
-            *(said(inside, f"{place}.{key}" if place else key) for key, inside in inner.items())
+            *(places_with_values(inside, f"{place}.{key}" if place else key) for key, inside in inner.items())
         )
     if isinstance(value, list):
-        return {place}.union(*(said(inside, place) for inside in value))
+        return {place}.union(*(places_with_values(inside, place) for inside in value))
     return {place, f"{place}={value}"}
 
 
 def test_golden_files_cover_every_part_of_the_format() -> None:
     """Every value allowed by the schema and every group of arrays. A part without a file could break unnoticed."""
     headers, arrays = zip(*(read(path_of(name)) for name in EXPECTED))
-    found = set().union(*(said(header) for header in headers))
+    found = set().union(*(places_with_values(header) for header in headers))
     wanted = {f"label_type={kind}" for kind in schema.LABEL_TYPES if kind != "str"}
     wanted |= {f"features.kind={kind}" for kind in schema.FEATURES.kinds}
     wanted |= {f"features.derived_columns.kind={kind}" for kind in DERIVED_COLUMN.kinds}

@@ -33,7 +33,7 @@ NAMES = [
 
 
 @pytest.fixture(autouse=True)
-def as_it_was() -> Iterator[None]:
+def restore_level() -> Iterator[None]:
     before = _core.force("")
     yield
     _core.force(before)

@@ -148,9 +148,9 @@ def test_functions_are_passed_by_path_or_name(name: str, function: Any, tmp_path
 
 def test_unpickling_recipes_and_kernels_imports_nothing(evil: Path) -> None:
     """A function named by a recipe or a kernel stays a name. Unpickling resolves only pickle's own references."""
-    said = {"kind": "function", "function": "evil_module:f"}
+    spec = {"kind": "function", "function": "evil_module:f"}
     recipe, kernel = (
-        Recipe.from_json(said),
+        Recipe.from_json(spec),
         Kernel.from_json({"name": "function", "function": "evil_module:f"}),
     )
     for found in (recipe, kernel):
@@ -158,7 +158,7 @@ def test_unpickling_recipes_and_kernels_imports_nothing(evil: Path) -> None:
         assert again.function == MissingFunction("evil_module:f", "")
         assert again.to_json() == found.to_json()
     assert not evil.exists()
-    assert Recipe.from_json(said, Functions(trust=True)).function is sys.modules["evil_module"].f
+    assert Recipe.from_json(spec, Functions(trust=True)).function is sys.modules["evil_module"].f
 
 
 def test_number_of_threads_in_a_file_is_ignored(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from .test_model_files import lcrf
 Feature = tuple[int, bytes, bytes, float]
 
 
-def twin(data: bytes) -> tuple[list[bytes], list[bytes], list[Feature]]:
+def read_with_struct(data: bytes) -> tuple[list[bytes], list[bytes], list[Feature]]:
     """Return labels, attributes and features of a file, following the description of its format."""
 
     def numbers(at: int, n: int) -> tuple[int, ...]:
@@ -83,7 +83,7 @@ def test_written_files_contain_labels_attributes_and_features(seed: int) -> None
     """All labels, attributes with a feature, and features of nonzero weight are written and read back."""
     chain = model(seed, 40 + 200 * seed, 3 + seed)
     data = crfsuite.write(chain)
-    labels, attributes, features = twin(data)
+    labels, attributes, features = read_with_struct(data)
     n = len(chain.labels)
     names, owners = (
         [encode_name(text) for text in chain.texts],
@@ -108,8 +108,8 @@ def test_names_with_nul_cannot_be_written() -> None:
     """A name with NUL, which terminates names in the file."""
     one = FeatureWeights(np.zeros(1, np.int64), np.ones(1))
     recipe = Recipe("attributes", "attributes")
-    for labels, texts, what in ((("X\0",), ["a"], "label"), (("X",), ["a\0b"], "attribute")):
-        with pytest.raises(ModelFileError, match=f"the {what} b'.*00.*NUL"):
+    for labels, texts, kind_of_name in ((("X\0",), ["a"], "label"), (("X",), ["a\0b"], "attribute")):
+        with pytest.raises(ModelFileError, match=f"the {kind_of_name} b'.*00.*NUL"):
             crfsuite.write(
                 ForeignModel(labels, texts, one, FeatureWeights.none(), FeatureWeights.none(), recipe)
             )

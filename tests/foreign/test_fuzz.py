@@ -15,8 +15,8 @@ from ..fuzz.foreign import FOREIGN
 MUTATIONS = 400
 
 
-@pytest.mark.parametrize("what", FOREIGN)
-def test_random_damage_gives_a_model_or_a_typed_error(what: str) -> None:
+@pytest.mark.parametrize("reader", FOREIGN)
+def test_random_damage_gives_a_model_or_a_typed_error(reader: str) -> None:
     """Both outcomes occur, and no other."""
-    outcomes = Counter(FOREIGN[what](random.Random(f"foreign {what} {i}")) for i in range(MUTATIONS))
+    outcomes = Counter(FOREIGN[reader](random.Random(f"foreign {reader} {i}")) for i in range(MUTATIONS))
     assert outcomes.keys() == {"read", "refused"}, outcomes

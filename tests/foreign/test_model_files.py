@@ -221,7 +221,7 @@ def test_models_with_names_that_are_not_utf8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "format", "said"),
+    ("params", "format", "message"),
     [
         ({}, "crfsuite", "first and last labels"),
         ({"start_end": False}, "wapiti", "features"),
@@ -231,12 +231,12 @@ def test_models_with_names_that_are_not_utf8(tmp_path: Path) -> None:
     ],
 )
 def test_inexpressible_models_are_rejected_before_writing(
-    params: dict, format: str, said: str, tmp_path: Path
+    params: dict, format: str, message: str, tmp_path: Path
 ) -> None:
     """The error names it, and no file is written."""
     X, y = [["a", "b"], ["b", "a"]], [["N", "V"], ["V", "N"]]
     tagger = tw.CRF(**{"features": "S1", "max_iter": 3, **params}).fit(X, y)
-    with pytest.raises(ModelFileError, match=said):
+    with pytest.raises(ModelFileError, match=message):
         tagger.save(tmp_path / "x", format=format)
     assert not (tmp_path / "x").exists()
 

@@ -167,16 +167,16 @@ def break_header(rng: random.Random, forged: Forgery) -> str:
         old[name] = copy.deepcopy(rng.choice(ODD))
         return f"{shown} with {name!a} := {old[name]!a:.60}"
     if action == "list" and isinstance(old, list) and old:
-        way = rng.choice(("twice", "none", "shuffle", "cut", "odd"))
-        if way == "shuffle":
+        change = rng.choice(("twice", "none", "shuffle", "cut", "odd"))
+        if change == "shuffle":
             rng.shuffle(old)
         old[:] = {
             "twice": [*old, rng.choice(old)],
             "none": [],
             "cut": old[:-1],
             "odd": [*old, copy.deepcopy(rng.choice(ODD))],
-        }.get(way, old)
-        return f"{shown}: {way}"
+        }.get(change, old)
+        return f"{shown}: {change}"
     if action == "deep":
         depth = rng.choice((2, 14, 18, 200))
         for _ in range(depth):

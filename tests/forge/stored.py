@@ -65,27 +65,27 @@ def _home() -> Path:
 
 def _spoiled(rng: random.Random, path: Path) -> str:
     """Replace a file by damaged bytes with an invalid checksum, by nothing, or by a special file."""
-    way = rng.choice(("flip", "flip", "cut", "empty", "missing", "pipe", "device", "folder", "bomb"))
+    damage = rng.choice(("flip", "flip", "cut", "empty", "missing", "pipe", "device", "folder", "bomb"))
     data = path.read_bytes()
-    if way == "flip" and data:
+    if damage == "flip" and data:
         at = rng.randrange(len(data))
         path.write_bytes(data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :])
-    elif way == "cut":
+    elif damage == "cut":
         path.write_bytes(data[: rng.randrange(len(data) + 1)])
-    elif way == "bomb":  # NumPy's format, compressed
+    elif damage == "bomb":  # NumPy's format, compressed
         with path.open("wb") as out:
             np.savez_compressed(out, header=np.zeros(1 << 16, np.uint8))
     else:
         path.unlink()
-        if way == "pipe":
+        if damage == "pipe":
             os.mkfifo(path)
-        elif way == "device":
+        elif damage == "device":
             path.symlink_to("/dev/zero")
-        elif way == "folder":
+        elif damage == "folder":
             path.mkdir()
-        elif way == "empty":
+        elif damage == "empty":
             path.touch()
-    return f"{path.name}: {way}"
+    return f"{path.name}: {damage}"
 
 
 def _rewritten(rng: random.Random, path: Path) -> str:
@@ -97,7 +97,7 @@ def _rewritten(rng: random.Random, path: Path) -> str:
     value = json.loads(lines[at])
     has_seal = value.pop("crc32", None) is not None
     forged = Forgery(value, magic=b"")
-    deeds = [break_header(rng, forged) for _ in range(rng.choice((1, 1, 2)))]
+    changes = [break_header(rng, forged) for _ in range(rng.choice((1, 1, 2)))]
     text = json.dumps(forged.header).encode()
     if rng.random() < 0.05:
         text = rng.choice(
@@ -107,7 +107,7 @@ def _rewritten(rng: random.Random, path: Path) -> str:
     if path.suffix == ".jsonl" and rng.random() < 0.1:
         rng.shuffle(lines)
     path.write_bytes(b"".join(lines))
-    return f"{path.name}: {'; '.join(deeds)}"
+    return f"{path.name}: {'; '.join(changes)}"
 
 
 def _finite(tagger: tw.Tagger) -> None:
@@ -130,10 +130,10 @@ def checkpoint(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]
     name, path = rng.choice(list(RUNS)), folder / "run.checkpoint"
     path.write_bytes(_checkpoint(name))
     if rng.random() < 0.12:
-        said = _spoiled(rng, path)
+        description = _spoiled(rng, path)
     else:
         forged = Forgery.of(path)
-        said = "; ".join(mutate(rng, forged))
+        description = "; ".join(mutate(rng, forged))
         forged.write(path)
 
     def use() -> str:
@@ -146,7 +146,7 @@ def checkpoint(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]
         _finite(tagger)
         return "went well"
 
-    return f"{name}: {said}", use
+    return f"{name}: {description}", use
 
 
 # --- shards ---------------------------------------------------------------------------------------------------
@@ -167,12 +167,12 @@ def shards(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]:
     path = rng.choice(sorted(place.iterdir()))
     path = place / "manifest.json" if rng.random() < 0.3 else path
     if rng.random() < 0.1:
-        said = _spoiled(rng, path)
+        description = _spoiled(rng, path)
     elif path.suffix == ".json":
-        said = _rewritten(rng, path)
+        description = _rewritten(rng, path)
     else:
         forged = Forgery.of(path)
-        said = f"{path.name}: {'; '.join(mutate(rng, forged))}"
+        description = f"{path.name}: {'; '.join(mutate(rng, forged))}"
         forged.write(path)
         if rng.random() < 0.9:
             _name(place, path)
@@ -197,7 +197,7 @@ def shards(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]:
                 return f"{outcome}, encoding again refused: {type(error).__name__}"
         return outcome
 
-    return said, use
+    return description, use
 
 
 def _name(place: Path, path: Path) -> None:
@@ -251,15 +251,15 @@ def labelling(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]
     files = sorted(path for path in place.rglob("*") if path.is_file())
     path = rng.choice([*files, place / "work.json", place / "journal.jsonl"])
     if rng.random() < 0.15:
-        said = _spoiled(rng, path)
+        description = _spoiled(rng, path)
     elif path.name == "work.json" and rng.random() < 0.2:
         value = json.loads(path.read_bytes())
         value.pop("crc32")
         value["features"] = rng.choice(FEATURES)
         path.write_bytes(seal(json.dumps(value).encode()))
-        said = f"features := {value['features']}"
+        description = f"features := {value['features']}"
     else:
-        said = _rewritten(rng, path)
+        description = _rewritten(rng, path)
         if path.parent.name == "documents" and rng.random() < 0.9:
             value = json.loads((place / "work.json").read_bytes())
             value.pop("crc32")
@@ -289,7 +289,7 @@ def labelling(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]
                 work.close()
         return "went well"
 
-    return said, use
+    return description, use
 
 
 #: Kinds of forgeries by name. A draw returns a description of the change and the call to make.
@@ -304,11 +304,11 @@ def generator(what: str, seed: int, index: int) -> random.Random:
 def trial(what: str, seed: int, index: int, folder: Path) -> tuple[str, str]:
     """Forge and use one folder. Return the changes and the outcome, which begins with "FOUND" if it is not allowed."""
     place = Path(tempfile.mkdtemp(dir=folder))
-    said = ""
+    description = ""
     try:
-        said, use = STORED[what](generator(what, seed, index), place)
-        return said, use()
+        description, use = STORED[what](generator(what, seed, index), place)
+        return description, use()
     except Exception as error:
-        return said, f"FOUND {type(error).__name__}: {str(error)[:200]!a}"
+        return description, f"FOUND {type(error).__name__}: {str(error)[:200]!a}"
     finally:
         shutil.rmtree(place, True)

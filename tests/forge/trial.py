@@ -58,13 +58,13 @@ def use(path: Path, X: Any, index: int) -> str:
 
 def trial(seed: int, index: int, folder: Path) -> tuple[str, str]:
     """Forge and use one file. Return the changes and the outcome, which begins with "FOUND" if it is not allowed."""
-    original, forged, deeds = draw(seed, index)
-    said = f"{original.stem}: {'; '.join(deeds)}"
+    original, forged, changes = draw(seed, index)
+    description = f"{original.stem}: {'; '.join(changes)}"
     path = forged.write(folder / "forged.tagwise")
     X = make.ALL[make.SAVED[original.stem][0]].test()[:2]
     try:
-        return said, use(path, X, index)
+        return description, use(path, X, index)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
-        return said, f"FOUND {type(error).__name__}: {str(error)[:200]!a}"
+        return description, f"FOUND {type(error).__name__}: {str(error)[:200]!a}"

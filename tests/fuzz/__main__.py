@@ -73,11 +73,11 @@ def main() -> int:
             pieces = [pool.submit(read, name, given.seed, turn * PIECE, PIECE) for name in names]
             pieces += [pool.submit(load, kind, given.seed, turn * FORGED, FORGED) for kind in FORGERIES]
             for piece in pieces:
-                counts, said = piece.result()
+                counts, reports = piece.result()
                 seen += counts
-                for text in said:
+                for text in reports:
                     print(text, flush=True)
-                found += said
+                found += reports
             turn += 1
             if sys.stderr.isatty():
                 print(

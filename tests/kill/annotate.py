@@ -34,7 +34,7 @@ def begun(folder: Path) -> Work:
     return work
 
 
-def deed(k: int, done: int, undone: int) -> dict[str, Any]:
+def journal_entry(k: int, done: int, undone: int) -> dict[str, Any]:
     """Return the k-th entry of the journal, given how many actions can be undone and redone."""
     rng = random.Random(k)
     draw = rng.random()
@@ -54,7 +54,7 @@ def expected(n: int) -> tuple[list[dict[str, Any]], dict[int, list[str]], int, i
     states: list[dict[int, list[str]]] = [{}]
     at = 0
     for k in range(1, n + 1):
-        one = deed(k, at, len(states) - 1 - at)
+        one = journal_entry(k, at, len(states) - 1 - at)
         entries.append({"n": k, **one})
         if one["do"] in ("accept", "skip"):
             more = {one["id"]: one["labels"]} if one["do"] == "accept" else {}
@@ -65,14 +65,14 @@ def expected(n: int) -> tuple[list[dict[str, Any]], dict[int, list[str]], int, i
     return entries, states[at], at, len(states) - 1 - at
 
 
-def label(folder: Path, told: int, whole: bool) -> None:
+def label(folder: Path, descriptor: int, whole: bool) -> None:
     """Label for ever and report each action. `whole` includes learning and ranking, otherwise only the folder."""
     work = begun(folder)
     session = Session(work) if whole else None
     while True:
         k = len(work.journal.entries) + 1
         _, _, done, undone = expected(k - 1)
-        one = deed(k, done, undone)
+        one = journal_entry(k, done, undone)
         target: Any = session or work
         if one["do"] == "accept" and session is not None:
             spans = [
@@ -85,7 +85,7 @@ def label(folder: Path, told: int, whole: bool) -> None:
             target.skip(one["id"])
         else:
             getattr(target, one["do"])()
-        os.write(told, f"{k}\n".encode())
+        os.write(descriptor, f"{k}\n".encode())
 
 
 def killed(folder: Path, seconds: float, whole: bool) -> int:
@@ -113,24 +113,24 @@ def killed(folder: Path, seconds: float, whole: bool) -> int:
 def main(kills: int, seed: int) -> dict[str, int]:
     """Kill a child `kills` times in one folder that each child continues. Return counts of what was found."""
     rng = random.Random(seed)
-    counts = {"kills": 0, "lost": 0, "deeds": 0, "one more than reported": 0, "torn lines": 0}
+    counts = {"kills": 0, "lost": 0, "actions": 0, "one more than reported": 0, "torn lines": 0}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         begun(folder).close()
         for k in range(kills):
-            told = killed(folder, rng.random() * 0.05, whole=k % 5 == 0)
+            reported = killed(folder, rng.random() * 0.05, whole=k % 5 == 0)
             work = begun(folder)
             found = work.journal.entries
             entries, labels, done, undone = expected(len(found))
             counts["kills"] += 1
-            counts["lost"] += max(0, told - len(found))
-            counts["one more than reported"] += len(found) - told == 1
+            counts["lost"] += max(0, reported - len(found))
+            counts["one more than reported"] += len(found) - reported == 1
             counts["torn lines"] += work.journal.cut > 0
-            assert told <= len(found) <= told + 1, f"reported {told} actions, found {len(found)}"
+            assert reported <= len(found) <= reported + 1, f"reported {reported} actions, found {len(found)}"
             assert found == entries, "actions differ from those performed"
             assert (work.accepted, work.undoable) == (labels, (done > 0, undone > 0)), "another state"
             work.close()
-        counts["deeds"] = len(found)
+        counts["actions"] = len(found)
     return counts
 
 

@@ -18,4 +18,4 @@ def test_reported_actions_survive_a_kill() -> None:
     counts = json.loads(found.stdout)
     assert counts["kills"] == 6
     assert counts["lost"] == 0
-    assert counts["deeds"] >= 6
+    assert counts["actions"] >= 6

@@ -106,7 +106,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 @contextmanager
-def no_room(size: int) -> Iterator[None]:
+def file_size_limit(size: int) -> Iterator[None]:
     """Limit the size of files to `size` bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -125,11 +125,11 @@ def test_full_disk_keeps_the_old_file(tmp_path: Path, name: str, part: float) ->
     write(path)
     old = path.read_bytes()
     before = sorted(map(str, tmp_path.rglob("*")))
-    said = io.StringIO()  # printed text may be redirected to a file as well
+    output = io.StringIO()  # printed text may be redirected to a file as well
     with (
-        contextlib.redirect_stdout(said),
-        contextlib.redirect_stderr(said),
-        no_room(int(part * len(old))),
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(output),
+        file_size_limit(int(part * len(old))),
         pytest.raises(tw.TagwiseError) as found,
     ):
         write(path)
@@ -149,7 +149,7 @@ def test_full_disk_keeps_the_old_cache_entry(tmp_path: Path, part: float) -> Non
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     (size,) = map(len, before.values())
     with (
-        no_room(int(part * size)),
+        file_size_limit(int(part * size)),
         warnings.catch_warnings(),
         contextlib.suppress(tw.TagwiseError),
     ):

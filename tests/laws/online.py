@@ -9,7 +9,7 @@ import numpy as np
 
 from tagwise import _core
 
-from . import told
+from . import constructors
 from .reference import chain, mira, model
 from .strategies import Problem
 
@@ -22,7 +22,7 @@ class Native(NamedTuple):
     at: np.ndarray  # [features] index into the reference vector
 
     def online(self, kind: str, **parameters: Any) -> _core.Online:
-        return told.online(self.data, self.layout, kind, **parameters)
+        return constructors.online(self.data, self.layout, kind, **parameters)
 
 
 def native(p: Problem) -> Native:
@@ -122,20 +122,20 @@ def ambiguous(ranked: list[tuple[float, chain.Path]], k: int) -> bool:
     return any(a - b < 1e-3 for a, b in itertools.pairwise(values))
 
 
-def twin_step(
+def reference_step(
     name: str, w: np.ndarray, d: np.ndarray, cost: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return weights and variances after one step by the papers' formulas. Rows of d are the constraints."""
     if name.startswith("mira"):
         return mira.closest(w, d, cost, KINDS[name].get("limit")), v
     (d,), (cost,) = d, cost
-    lack = max(0.0, cost - w @ d)
+    shortfall = max(0.0, cost - w @ d)
     if name == "pa-1":
-        return w + min(0.1, lack / (d @ d)) * d, v
+        return w + min(0.1, shortfall / (d @ d)) * d, v
     if name == "pa-2":
-        return w + lack / (d @ d + 1 / (2 * 0.1)) * d, v
-    alpha = lack / (1.0 + d**2 @ v)
-    return w + alpha * v * d, (1 / (1 / v + d**2 / 1.0) if lack else v)
+        return w + shortfall / (d @ d + 1 / (2 * 0.1)) * d, v
+    alpha = shortfall / (1.0 + d**2 @ v)
+    return w + alpha * v * d, (1 / (1 / v + d**2 / 1.0) if shortfall else v)
 
 
 #: Sums of integer attribute values times these are exact in float32, so weights match the reference to the bit.

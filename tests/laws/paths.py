@@ -11,7 +11,7 @@ import numpy as np
 
 from tagwise import _core
 
-from . import told
+from . import constructors
 from .corpora import Corpus
 from .reference import chain, losses, once, scores
 
@@ -65,9 +65,9 @@ LISTED = ("", "sparse", "sparse,alone,table", "sparse,avx2", "sparse,baseline")
 
 
 @contextmanager
-def forced(ways: str) -> Iterator[None]:
+def forced(code_path: str) -> Iterator[None]:
     """Force these code paths and reset the counters."""
-    before = _core.force(ways)
+    before = _core.force(code_path)
     _core.taken()
     try:
         yield
@@ -175,8 +175,8 @@ def walk(rng: np.random.Generator, labels: int, length: int) -> list[int]:
     """Return a random path without the transitions of `never`."""
     path: list[int] = []
     for _ in range(length):
-        ways = np.flatnonzero(~never(labels)[path[-1]]) if path else np.arange(labels)
-        path.append(int(rng.choice(ways)))
+        successors = np.flatnonzero(~never(labels)[path[-1]]) if path else np.arange(labels)
+        path.append(int(rng.choice(successors)))
     return path
 
 
@@ -230,7 +230,7 @@ def limited(
     ]
 
 
-def twin(c: Corpus, w: np.ndarray, terms: Terms) -> tuple[float, np.ndarray]:
+def reference_loss(c: Corpus, w: np.ndarray, terms: Terms) -> tuple[float, np.ndarray]:
     """Return loss and gradient, sentence by sentence in double precision."""
     total, gradient = 0.0, np.zeros(len(c.layout))
     bounds = list(pairwise(c.data.offsets.astype(int)))
@@ -255,10 +255,10 @@ def twin(c: Corpus, w: np.ndarray, terms: Terms) -> tuple[float, np.ndarray]:
 
 
 def evaluate(
-    c: Corpus, w: np.ndarray, terms: Terms, ways: str, n_jobs: int = 1
+    c: Corpus, w: np.ndarray, terms: Terms, code_path: str, n_jobs: int = 1
 ) -> tuple[float, np.ndarray, dict[str, int]]:
     """Return loss, gradient and the code paths taken, under forced code paths."""
-    with forced(ways):
+    with forced(code_path):
         gradient = np.full(len(c.layout), np.nan)
-        number = told.objective(c.data, c.layout, **terms.native()).evaluate(w, gradient, n_jobs)
+        number = constructors.objective(c.data, c.layout, **terms.native()).evaluate(w, gradient, n_jobs)
         return number, gradient, _core.taken()

@@ -91,9 +91,9 @@ def best(node: np.ndarray, edge: np.ndarray) -> list[int]:
     """Return the best path."""
     state, back = node[0], []
     for row in node[1:]:
-        ways = state[:, None] + edge
-        back.append(ways.argmax(0))
-        state = ways.max(0) + row
+        path_scores = state[:, None] + edge
+        back.append(path_scores.argmax(0))
+        state = path_scores.max(0) + row
     path = [int(state.argmax())]
     for came in reversed(back):
         path.append(int(came[path[-1]]))

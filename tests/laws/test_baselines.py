@@ -127,13 +127,13 @@ def test_memm_loss_equals_the_loss_of_its_steps(p: Problem, draw: st.DataObject)
     objective = _core.Objective(steps, step_layout(n.layout))
     gradient = np.zeros(len(n.layout))
     value = objective.evaluate(full[n.at], gradient)
-    expected, twin = 0.0, np.zeros(p.shape.size)
+    expected, expected_gradient = 0.0, np.zeros(p.shape.size)
     for x, y in zip(p.X, p.y):
         v, g = generative.memm_loss(score_sentence(full, x, p.shape), y)
         expected += v
-        twin += np.concatenate([(x.T @ g.node).ravel(), g.edge.ravel(), g.start, g.end])
+        expected_gradient += np.concatenate([(x.T @ g.node).ravel(), g.edge.ravel(), g.start, g.end])
     assert value == pytest.approx(expected, rel=1e-5, abs=1e-5)
-    assert np.allclose(gradient, twin[n.at], atol=1e-4)
+    assert np.allclose(gradient, expected_gradient[n.at], atol=1e-4)
 
 
 @given(problems(values=reals(2.0), edge_attributes=False), st.booleans(), st.data())

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from tagwise import _core
 
-from . import told
+from . import constructors
 from .online import Native, corpus, native
 from .reference import boosting, chain, enumeration, losses, model
 from .strategies import Problem, problems, reals
@@ -25,10 +25,10 @@ gentle = st.one_of(st.just(0.0), st.sampled_from([1.0, -1.0, 0.5]), reals(1.0).f
 
 
 def booster(n: Native, **parameters: Any) -> _core.Boosting:
-    return told.boosting(n.data, n.layout, **parameters)
+    return constructors.boosting(n.data, n.layout, **parameters)
 
 
-def twin(p: Problem, n: Native, w: np.ndarray, weight: np.ndarray | None = None) -> boosting.Round:
+def reference_round(p: Problem, n: Native, w: np.ndarray, weight: np.ndarray | None = None) -> boosting.Round:
     """Return the reference quantities at the native weights."""
     full = np.zeros(p.shape.size)
     full[n.at] = w
@@ -54,7 +54,7 @@ def test_cached_quantities_match_the_reference(p: Problem, seed: int) -> None:
     n, rng = native(p), np.random.default_rng(seed)
     w, weight = rng.normal(size=len(n.layout)), rng.uniform(0.1, 2.0, len(p.X))
     b = booster(n, start=w, sample_weight=weight)
-    q = twin(p, n, w, weight)
+    q = reference_round(p, n, w, weight)
     assert b.log_loss == pytest.approx(np.log(q.loss), abs=1e-6)
     np.testing.assert_allclose(b.slopes(), q.m.sum(axis=0)[n.at], rtol=1e-6, atol=1e-9)
     full = np.zeros(p.shape.size)
@@ -70,7 +70,7 @@ def test_loose_and_tight_bounds_match_the_reference(p: Problem, seed: int, eps: 
     n = native(p)
     w = np.random.default_rng(seed).normal(size=len(n.layout))
     b = booster(n, start=w, bound="tight", max_step=5.0, smoothing=eps)
-    q = twin(p, n, w)
+    q = reference_round(p, n, w)
     step, z = b.bounds("loose")
     for i, k in enumerate(n.at):
         want_step, want = boosting.loose(q, int(k), eps, 5.0)
@@ -156,7 +156,7 @@ def test_rounds_choose_the_smallest_bound(bound: str, p: Problem, eps: float) ->
     for _ in range(6):
         if not learnable(b, -6.0):
             break
-        q = twin(p, n, b.weights())
+        q = reference_round(p, n, b.weights())
         if bound == "loose":
             z = [boosting.loose(q, int(k), eps, 1.0)[1] for k in n.at]
         else:
@@ -428,7 +428,7 @@ def test_pieces_have_start_and_end_features_at_true_ends_only() -> None:
     inner = of[1:] == of[:-1]
     begins, ends = ~np.append(False, inner), ~np.append(inner, False)
     assert begins.sum() == ends.sum() == len(p.X) < len(pieces)
-    b = told.boosting(pieces, n.layout, bound="tight")
+    b = constructors.boosting(pieces, n.layout, bound="tight")
     a, begin = n.layout.arrays(), n.layout.n_node + n.layout.n_edge
     first, last = pieces.offsets[:-1].astype(int), pieces.offsets[1:].astype(int) - 1
     weight = np.exp(b.losses())  # at weights of 0 every label has probability 1 / L

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tagwise import _core
 
-from . import told
+from . import constructors
 from .online import Native, corpus, native
 from .paths import forced
 from .reference import boosting, enumeration, model
@@ -22,7 +22,7 @@ SUMS = {"wrong": 1.0, "all": 0.0}
 
 
 def booster(n: Native, **parameters: Any) -> _core.Boosting:
-    return told.boosting(n.data, n.layout, loss="pointwise_exp", **parameters)
+    return constructors.boosting(n.data, n.layout, loss="pointwise_exp", **parameters)
 
 
 def full(p: Problem, n: Native, w: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 import tagwise as tw
 from tagwise.features.inputs import Inputs
 
-from .hostile import KINDS, PENALTIES, TOLERANCES, Hostile, certificates, draw
+from .hard_problems import KINDS, PENALTIES, TOLERANCES, Hostile, certificates, draw
 
 SEEDS = 3
 #: Relative error of the optimum by Newton's method and of the reference sums.

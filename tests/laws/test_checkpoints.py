@@ -133,7 +133,7 @@ def saved(tagger: tw.Tagger, path: Path) -> bytes:
     return path.read_bytes()
 
 
-def told(tagger: tw.Tagger) -> list[dict[str, Any]]:
+def history_without_times(tagger: tw.Tagger) -> list[dict[str, Any]]:
     """Return the history without times."""
     return [{k: v for k, v in entry.items() if k != "seconds"} for entry in tagger.history_]
 
@@ -166,7 +166,7 @@ def test_resumed_run_equals_an_uninterrupted_run(name: str, dev: tw.Corpus | Non
                 )
         again = make().fit(data, dev=dev, checkpoint=Checkpoint(path, every=every, resume=True))
         assert saved(again, tmp_path / "m") == expected
-        assert told(again) == told(whole)
+        assert history_without_times(again) == history_without_times(whole)
         assert (again.stopped_, again.best_iteration_) == (whole.stopped_, whole.best_iteration_)
     finished = make().fit(data, dev=dev, checkpoint=Checkpoint(path, every=3, resume=True))
     assert saved(finished, tmp_path / "m") == expected
@@ -253,7 +253,7 @@ def test_checkpoint_of_another_run_is_rejected(tmp_path: Path) -> None:
         tagger.fit(data, **{"dev": DEV, **more, "checkpoint": Checkpoint(path, resume=True)})
 
     usual = {"features": "S1", "max_iter": 3}
-    for tagger, data, more, said in (
+    for tagger, data, more, message in (
         (tw.CRF(**usual, l2=0.5), SMALL, {}, "l2 was 1.0 and is 0.5 now"),
         (tw.CRF(features="S2", max_iter=3), SMALL, {}, "features was 'S1' and is 'S2' now"),
         (tw.CRF(**usual), SMALL[:-1], {}, "the training sentences, their features or labels have changed"),
@@ -271,7 +271,7 @@ def test_checkpoint_of_another_run_is_rejected(tmp_path: Path) -> None:
     ):
         with pytest.raises(tw.TrainingError, match="belongs to another run") as refused:
             resumed(tagger, data, **more)
-        assert said in str(refused.value)
+        assert message in str(refused.value)
         assert str(path) in str(refused.value)
         assert path.read_bytes() == kept
     for n_jobs, verbose in ((1, 0), (2, 1)):  # n_jobs and verbose may differ
@@ -402,7 +402,7 @@ def test_hmm_writes_no_checkpoint(tmp_path: Path, caplog: pytest.LogCaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("make", "other", "said"),
+    ("make", "other", "message"),
     [
         (tw.HMSVM, {"C": 2.0}, "C was 1.0 and is 2.0 now"),
         (tw.Boosting, {"max_step": 2.0}, "max_step was 5.0 and is 2.0 now"),
@@ -412,13 +412,13 @@ def test_hmm_writes_no_checkpoint(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     ],
 )
 def test_checkpoints_with_other_parameters_are_rejected(
-    make: Any, other: dict[str, Any], said: str, tmp_path: Path
+    make: Any, other: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     """A checkpoint of other parameters, sentences or documents is rejected, as for a CRF."""
     few = {tw.HMSVM: {"max_epochs": 2}, tw.Boosting: {"rounds": 2, "every": 1}}.get(make, {"epochs": 2})
     kept = Checkpoint(tmp_path / "c", every=1, resume=True)
     make(features="S1", **few).fit(DOCUMENTS, checkpoint=kept)
-    with pytest.raises(tw.TrainingError, match=said):
+    with pytest.raises(tw.TrainingError, match=message):
         make(features="S1", **few, **other).fit(DOCUMENTS, checkpoint=kept)
     with pytest.raises(
         tw.TrainingError, match="the training sentences, their features or labels have changed"

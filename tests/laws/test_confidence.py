@@ -17,7 +17,7 @@ from tagwise.corpus import schemes
 from tagwise.decoding import paths
 from tagwise.scores.entities import entity_table
 
-from . import lawful
+from . import valid_paths
 from .corpora import constraints, random_corpus
 from .reference import chain, scores
 
@@ -43,8 +43,8 @@ def test_chunk_probabilities_match_enumeration(scheme: str, held: bool) -> None:
     for i, (s, (a, b)) in enumerate(zip(c.scores(w.astype(float)), pairwise(offsets))):
         if held:
             s = scores(s.node, s.edge, s.start, s.end, (sets[of])[a:b], forbidden)
-        ways = {p: chain.score(s, p) for p in product(range(L), repeat=int(b - a))}
-        z = np.logaddexp.reduce(list(ways.values()))
+        path_scores = {p: chain.score(s, p) for p in product(range(L), repeat=int(b - a))}
+        z = np.logaddexp.reduce(list(path_scores.values()))
         for kind in sorted(set(kinds.tolist()) - {_core.OUTSIDE}):
             name = next(y for y, k in zip(labels, kinds) if k == kind)[2:]
             for begin in range(b - a):
@@ -52,7 +52,7 @@ def test_chunk_probabilities_match_enumeration(scheme: str, held: bool) -> None:
                     rows.append((i, begin, end, kind))
                     has = [
                         h - z
-                        for p, h in ways.items()
+                        for p, h in path_scores.items()
                         if schemes.Span(name, begin, end) in schemes.spans([labels[y] for y in p])
                     ]
                     want.append(np.exp(np.logaddexp.reduce(has)) if has else 0.0)
@@ -85,7 +85,7 @@ def test_tagger_confidence_matches_enumeration() -> None:
     found = tagger.predict_confidence(X)
     assert len(found) == len(X)
     for c, words in zip(found, X):
-        held = lawful.Held(lawful.ways(tagger.model_, words), lawful.anything)
+        held = valid_paths.Held(valid_paths.path_scores(tagger.model_, words), valid_paths.anything)
         path = tuple(c.labels)
         assert path == max(held.p, key=held.p.__getitem__)
         assert c.probability == pytest.approx(held.p[path], rel=1e-4)
@@ -94,10 +94,10 @@ def test_tagger_confidence_matches_enumeration() -> None:
         at = [tagger.classes_.index(y) for y in path]
         np.testing.assert_allclose(c.tokens, p[range(len(at)), at], rtol=1e-4)
         np.testing.assert_allclose(c.entropy, -(p * np.log(p)).sum(axis=1), rtol=1e-3, atol=1e-5)  # in nats
-        assert [tuple(span) for span, _ in c.chunks] == lawful.pieces(path)
+        assert [tuple(span) for span, _ in c.chunks] == valid_paths.pieces(path)
         for span, chance in c.chunks:
             assert chance == pytest.approx(
-                held.chance(lambda y, span=span: tuple(span) in lawful.pieces(y)), rel=1e-4
+                held.chance(lambda y, span=span: tuple(span) in valid_paths.pieces(y)), rel=1e-4
             )
     assert sum(len(c.chunks) for c in found) >= 2
 

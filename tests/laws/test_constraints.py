@@ -18,7 +18,7 @@ from tagwise.corpus import schemes
 from tagwise.scores.constraints import Constraints, intersect, scheme_of
 from tagwise.scores.dictionary import Dictionary
 
-from . import lawful
+from . import valid_paths
 
 # -- rules ------------------------------------------------------------------------------------------------
 
@@ -92,8 +92,8 @@ def test_feasibility_matches_enumeration(seed: int) -> None:
     sets, pairs = rng.random((4, L)) < 0.5, rng.random((L, L)) < 0.5
     of = rng.integers(0, 4, int(offsets[-1])).astype(np.uint32)
     for found, (a, b) in zip(_core.feasible(offsets, sets, of, pairs), pairwise(offsets.astype(int))):
-        ways = product(*(np.flatnonzero(sets[of[t]]) for t in range(a, b)))
-        assert found == any(all(pairs[y, z] for y, z in pairwise(path)) for path in ways)
+        candidates = product(*(np.flatnonzero(sets[of[t]]) for t in range(a, b)))
+        assert found == any(all(pairs[y, z] for y, z in pairwise(path)) for path in candidates)
 
 
 # -- labels that occur once -------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_known_words_get_labels_of_the_dictionary(make: Any, share: float, tmp_p
     (X, y), (test, _) = noisy("IOB2", 60), noisy("IOB2", 40, seed=1)
     rng = np.random.default_rng(2)
     test += [rng.permutation(words).tolist() for words in test]  # in an order that no chunk has
-    seen, bio = lawful.counted(X, y, 3, share), lawful.of_scheme("IOB2")
+    seen, bio = valid_paths.counted(X, y, 3, share), valid_paths.of_scheme("IOB2")
     assert (
         len(seen["x"]) < 5 if share else len(seen["x"]) == 5
     )  # x occurs with every label, with most of them rarely

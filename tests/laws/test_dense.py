@@ -64,27 +64,29 @@ SHAPES = [(2, 1), (3, 13), (16, 6), (17, 7), (33, 5), (50, 8), (70, 12), (259, 7
 
 
 @pytest.mark.parametrize(
-    ("loss", "labels", "size", "beside"),
+    ("loss", "labels", "size", "with_attributes"),
     [
         *(("log", *shape, bool(i % 2)) for i, shape in enumerate(SHAPES)),
-        *((loss, 3, 13, beside) for loss in _core.LOSSES for beside in (False, True)),
+        *((loss, 3, 13, with_attributes) for loss in _core.LOSSES for with_attributes in (False, True)),
     ],
 )
-def test_losses_and_gradients_equal_those_of_dicts(loss: str, labels: int, size: int, beside: bool) -> None:
+def test_losses_and_gradients_equal_those_of_dicts(
+    loss: str, labels: int, size: int, with_attributes: bool
+) -> None:
     """Losses and gradients agree for every row width, with and without words, and for all ways of summing."""
     words, arrays, y = corpus(labels, size, n=20)
     names = [f"L{k}" for k in range(labels)]
-    X = tw.vectors(listed(words), arrays) if beside else arrays
+    X = tw.vectors(listed(words), arrays) if with_attributes else arrays
     data, layout, vocabulary = prepared(X, y, names)
-    other, plain, texts = prepared(dicts(words if beside else None, arrays), y, names)
+    other, plain, texts = prepared(dicts(words if with_attributes else None, arrays), y, names)
     assert data.vectors is not None
     assert other.vectors is None
     assert len(layout) == len(plain)
     rng = np.random.default_rng(1)
     w = rng.normal(size=len(layout)) * 0.1
     v = transfer_weights(NamedLayout(layout, vocabulary, names), w, NamedLayout(plain, texts, names))
-    for way in ("", "log", "wide", "plain"):
-        before = _core.force(way)
+    for code_path in ("", "log", "wide", "plain"):
+        before = _core.force(code_path)
         try:
             g, h = np.zeros(len(w)), np.zeros(len(w))
             value = _core.Objective(data, layout, loss=loss).evaluate(w, g, 1)
@@ -113,16 +115,20 @@ LEARNERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize("beside", [False, True])
-def test_learners_train_like_dicts(name: str, beside: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("with_attributes", [False, True])
+def test_learners_train_like_dicts(name: str, with_attributes: bool, tmp_path: Path) -> None:
     """Weights by name, predictions and files are those of equal numbers in dicts."""
     words, arrays, y = corpus(4, 9)
     kind = tw.LEARNERS[name.split("-")[0]]
-    X = tw.vectors(listed(words), arrays, scale=0.5) if beside else [tw.Vectors(a, scale=0.5) for a in arrays]
+    X = (
+        tw.vectors(listed(words), arrays, scale=0.5)
+        if with_attributes
+        else [tw.Vectors(a, scale=0.5) for a in arrays]
+    )
     tagger = kind(**LEARNERS[name]).fit(X, y)
-    same = dicts(words if beside else None, arrays, 0.5)
+    same = dicts(words if with_attributes else None, arrays, 0.5)
     other = kind(**LEARNERS[name]).fit(same, y)
-    new = tw.vectors(listed(words), arrays) if beside else arrays
+    new = tw.vectors(listed(words), arrays) if with_attributes else arrays
     assert tagger.predict(new) == other.predict(same)
     if name not in ("memm",):
         a, b = tagger.model_, other.model_
@@ -218,8 +224,8 @@ def test_array_types_become_float32() -> None:
     assert tagger.predict([tw.Vectors(a.tolist()) for a in arrays]) == expected
     assert tagger.predict([]) == []
     whole = np.concatenate(arrays)
-    beside = tw.vectors([[()] * len(a) for a in arrays], whole)
-    assert tagger.predict(beside) == expected
+    combined = tw.vectors([[()] * len(a) for a in arrays], whole)
+    assert tagger.predict(combined) == expected
 
 
 def test_invalid_vectors_are_rejected() -> None:
@@ -227,7 +233,7 @@ def test_invalid_vectors_are_rejected() -> None:
     words, arrays, y = corpus(3, 4)
     tagger = tw.CRF(max_iter=2).fit(arrays, y)
     mixed = tw.CRF(features="word[0]", max_iter=2).fit(tw.vectors(words, arrays), y)
-    for call, said in (
+    for call, message in (
         (
             lambda: tagger.predict([arrays[0], words[1]]),
             "sentence 1 has no vectors, unlike the sentences before",
@@ -262,7 +268,7 @@ def test_invalid_vectors_are_rejected() -> None:
             "sentence 2, token 0: its vector contains numbers that are not finite",
         ),
     ):
-        with pytest.raises(tw.CorpusError, match=said):
+        with pytest.raises(tw.CorpusError, match=message):
             call()
 
 

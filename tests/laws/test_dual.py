@@ -54,15 +54,15 @@ def test_reference_gap_closes_at_newtons_optimum():
     assert found[-1] == pytest.approx((best, best), rel=1e-6)
 
 
-@pytest.mark.parametrize(("way", "together"), [*((way, False) for way in SIMD), ("", True)])
+@pytest.mark.parametrize(("code_path", "together"), [*((code_path, False) for code_path in SIMD), ("", True)])
 @pytest.mark.parametrize("l2", [0.1, 1.0, 10.0])
-def test_certificate_bounds_the_enumerated_optimum(l2, way, together):
+def test_certificate_bounds_the_enumerated_optimum(l2, code_path, together):
     for seed in range(4):
         corpus = random_corpus(seed, 2 + seed % 2, n=5, longest=4, valued=seed % 2 == 1)
         places = np.array(corpus.places())
         sentences = [paths_of(x, y, corpus.labels, places) for x, y in zip(corpus.X, corpus.gold)]
         best, w = newton(sentences, "log", l2, len(corpus.layout))
-        with forced(way):
+        with forced(code_path):
             ascent = dual(corpus, l2)
             gaps = []
             for _ in range(60):
@@ -78,11 +78,11 @@ def test_certificate_bounds_the_enumerated_optimum(l2, way, together):
             assert ascent.weights() == pytest.approx(w, abs=2e-2)
 
 
-@pytest.mark.parametrize("way", SIMD)
+@pytest.mark.parametrize("code_path", SIMD)
 @pytest.mark.parametrize(("labels", "l2"), [(3, 0.1), (9, 0.01), (20, 0.1)])
-def test_certificate_chains_have_the_stored_marginals(labels, l2, way):
+def test_certificate_chains_have_the_stored_marginals(labels, l2, code_path):
     corpus = random_corpus(7, labels, n=60, longest=12)
-    with forced(way):
+    with forced(code_path):
         ascent = dual(corpus, l2)
         for _ in range(10):
             ascent.epoch()

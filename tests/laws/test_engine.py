@@ -11,7 +11,7 @@ import tagwise as tw
 from tagwise import _core
 from tagwise.base.exceptions import TrainingError
 
-from . import told
+from . import constructors
 from .corpora import fold, random_corpus
 from .reference import chain, scores
 from .strategies import Chain, chains, reals, wholes
@@ -90,7 +90,7 @@ def test_gold_outside_the_support_is_reported() -> None:
     c = random_corpus(12, 3, n=3)
     every = np.arange(9, dtype=np.uint32)
     with pytest.raises(TrainingError, match="sentence"):
-        told.objective(c.data, c.layout, forbidden=every)
+        constructors.objective(c.data, c.layout, forbidden=every)
 
 
 @pytest.mark.parametrize("labels", [2, 9, 17, 45])

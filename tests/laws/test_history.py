@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tagwise import _core
 
-from . import told
+from . import constructors
 from .corpora import Corpus, constraints, lists, random_corpus
 from .online import corpus, native
 from .reference import history, model
@@ -178,7 +178,7 @@ def learned(
     documents = [list(range(i, min(i + 2, len(p.X)))) for i in range(0, len(p.X), 2)]
     flat = np.array([int(w) for sentence in words for w in sentence], dtype=np.uint32)
     starts = np.array([d[0] for d in documents], dtype=np.uint32)
-    learner = told.further_back(
+    learner = constructors.history_online(
         n.data,
         n.layout,
         _core.LookbackSpec(L, m, far, document=document),
@@ -213,7 +213,7 @@ def test_learner_without_history_equals_the_plain_learner(kind: str) -> None:
     p = corpus(3, 5, n=40)
     n = native(p)
     plain = n.online(kind, k=3, seed=4)
-    ours = told.further_back(n.data, n.layout, _core.LookbackSpec(5), kind, k=3, seed=4)
+    ours = constructors.history_online(n.data, n.layout, _core.LookbackSpec(5), kind, k=3, seed=4)
     for _ in range(3):
         first, second = plain.epoch(), ours.epoch()
         assert {**first, "loss": 0} == {**second, "loss": 0}
@@ -237,7 +237,7 @@ def test_history_learns_second_order_dependencies() -> None:
     n = native(Problem(model.Shape(3, 2), X, y))
     errors = {}
     for far in (1, 2):
-        learner = told.further_back(n.data, n.layout, _core.LookbackSpec(2, 2, far), "perceptron")
+        learner = constructors.history_online(n.data, n.layout, _core.LookbackSpec(2, 2, far), "perceptron")
         errors[far] = [learner.epoch()["wrong_tokens"] for _ in range(10)][-1]
     assert errors[2] == 0 < errors[1]
 

@@ -11,9 +11,9 @@ from .corpora import random_corpus
 from .paths import forced
 
 
-def found(scorer: _core.Scorer, data: _core.Dataset, allowed: object, ways: str) -> tuple[bytes, ...]:
+def found(scorer: _core.Scorer, data: _core.Dataset, allowed: object, code_path: str) -> tuple[bytes, ...]:
     """Return paths, marginals and log Z of a call as bytes."""
-    with forced(ways):
+    with forced(code_path):
         paths = scorer.viterbi(data, allowed=allowed, n_jobs=1)
         p, log_z = scorer.marginals(data, allowed=allowed, n_jobs=1)
     return paths.tobytes(), p.tobytes(), log_z.tobytes()
@@ -35,10 +35,10 @@ def test_chart_and_lane_kernels_are_bit_identical(labels: int, level: str) -> No
         for forbidden, allowed in cases:
             with forced("whole"):
                 scorer = _core.Scorer(c.layout, w.astype(np.float32), forbidden)
-            batch, alone = (
-                found(scorer, c.data, allowed, f"{ways},{level}") for ways in ("alone", "sentence")
+            batch, single = (
+                found(scorer, c.data, allowed, f"{code_path},{level}") for code_path in ("alone", "sentence")
             )
-            assert batch == alone
+            assert batch == single
 
 
 def test_kernels_are_chosen_by_filled_lanes() -> None:

@@ -13,8 +13,8 @@ import tagwise as tw
 from tagwise import _core
 from tagwise.scores.kernels import Kernel, KernelScorer, TokenMatrix
 
-from . import told
-from .kernelled import TWIN, Kernelled, random_sparse
+from . import constructors
+from .kernel_learners import TWIN, KernelProblem, random_sparse
 from .margins import run
 from .online import corpus, orders
 from .online import run as run_epochs
@@ -46,7 +46,7 @@ class Rules:
             "allowed": (self.sets, np.arange(len(self.sets), dtype=np.uint32)),
         }
 
-    def lawful(self, i: int, path: chain.Path) -> bool:
+    def is_valid(self, i: int, path: chain.Path) -> bool:
         at = self.offsets[i] + np.arange(len(path))
         return bool(self.sets[at, list(path)].all() and self.pairs[list(path[:-1]), list(path[1:])].all())
 
@@ -61,7 +61,7 @@ def test_dual_perceptron_matches_the_reference(kernel: Kernel, form: str, p: Pro
     """With integers the betas are equal to the bit, and so are the averages."""
     order = orders(p, 4, seed)
     twins = perceptron.dual_perceptron(p.X, p.y, p.shape.labels, order, TWIN[kernel.name])
-    k = Kernelled(p)
+    k = KernelProblem(p)
     learner = k.perceptron(kernel, form=form)
     run_epochs(learner, order)  # type: ignore[arg-type]
     for twin, averaged in zip(twins, (False, True)):
@@ -77,8 +77,8 @@ def test_dual_perceptron_matches_the_reference(kernel: Kernel, form: str, p: Pro
 def test_linear_kernel_equals_the_primal(form: str, labels: int) -> None:
     """The steps are equal, and sum_s beta_s x_s is the primal's weight of every attribute, last and averaged."""
     p = corpus(labels, labels)
-    k = Kernelled(p)
-    primal = told.online(
+    k = KernelProblem(p)
+    primal = constructors.online(
         k.data, _core.Layout.build(k.data, k.n, labels, all_pairs=True), "perceptron", seed=3
     )
     dual = k.perceptron(LINEAR, form=form, seed=3)
@@ -96,7 +96,7 @@ def test_linear_kernel_equals_the_primal(form: str, labels: int) -> None:
 
 
 def test_cache_size_does_not_change_results() -> None:
-    k = Kernelled(random_sparse(1))
+    k = KernelProblem(random_sparse(1))
     found = []
     for size in (1, 1 << 12, BIG):
         learner = k.perceptron(RBF, form="rows", cache_bytes=size)
@@ -108,7 +108,7 @@ def test_cache_size_does_not_change_results() -> None:
 
 
 def test_budget_limits_the_support_and_a_large_one_has_no_effect() -> None:
-    k = Kernelled(random_sparse(2))
+    k = KernelProblem(random_sparse(2))
     free = k.perceptron(POLY)
     wide = k.perceptron(POLY, budget=len(k.distinct))
     tight = k.perceptron(POLY, budget=7)
@@ -138,7 +138,7 @@ def test_kernel_svm_solves_the_quadratic_program(kernel: Kernel, slack: str, p: 
     best = alpha.sum() - alpha @ G @ alpha / 8
     forms = ("rows",) if kernel is RBF else ("rows", "expanded")
     for form in forms:
-        state = run(Kernelled(p).svm(kernel, c=0.6, slack=slack, tolerance=1e-6, form=form), 1e-5)
+        state = run(KernelProblem(p).svm(kernel, c=0.6, slack=slack, tolerance=1e-6, form=form), 1e-5)
         assert state["dual"] == pytest.approx(best, abs=1e-4)
         assert state["primal"] == pytest.approx(best, abs=1e-4)
 
@@ -155,38 +155,38 @@ def test_constrained_svm_solves_the_program_over_valid_paths(
     """With forbidden transitions and allowed labels the optimum is over the valid paths, without other alphas."""
     limits = Rules(p, seed)
     G, pairs = svm.gram(p.X, p.y, p.shape.labels, TWIN[kernel.name])
-    keep = np.array([limits.lawful(i, path) for i, path in pairs], dtype=bool)
+    keep = np.array([limits.is_valid(i, path) for i, path in pairs], dtype=bool)
     best = 0.0
     if keep.any():
         G, sentence = G[np.ix_(keep, keep)], np.array([i for i, _ in pairs])[keep]
         alpha = svm._dual(G / 4, np.ones(len(sentence)), sentence, 0.6, slack)
         best = float(alpha.sum() - alpha @ G @ alpha / 8)
-    k = Kernelled(p)
+    k = KernelProblem(p)
     common: dict[str, Any] = {"c": 0.6, "slack": slack, "tolerance": 1e-6, **limits.native()}
     solvers: list[Any] = [
         k.svm(kernel, form=form, **common) for form in (("rows",) if kernel is RBF else ("rows", "expanded"))
     ]
     if kernel is LINEAR:
         layout = _core.Layout.build(k.data, k.n, k.labels, all_pairs=True)
-        solvers.append(told.svm(k.data, layout, **common))
+        solvers.append(constructors.svm(k.data, layout, **common))
     for solver in solvers:
         state = run(solver, 1e-5)
         assert state["dual"] == pytest.approx(best, abs=1e-4)
         assert state["primal"] == pytest.approx(best, abs=1e-4)
     if kernel is LINEAR:
         for i, path, _ in solvers[-1].alphas():
-            assert limits.lawful(i, tuple(path.tolist()))
+            assert limits.is_valid(i, tuple(path.tolist()))
 
 
 @pytest.mark.parametrize("labels", [3, 9])
 def test_constrained_dual_perceptron_equals_the_primal(labels: int) -> None:
     p = corpus(labels, labels)
-    k, limits = Kernelled(p), Rules(p, 1)
+    k, limits = KernelProblem(p), Rules(p, 1)
     layout = _core.Layout.build(k.data, k.n, labels, all_pairs=True)
     free = k.perceptron(LINEAR, seed=3)
     for form in ("rows", "expanded"):
         dual = k.perceptron(LINEAR, form=form, seed=3, **limits.native())
-        primal = told.online(k.data, layout, "perceptron", seed=3, **limits.native())
+        primal = constructors.online(k.data, layout, "perceptron", seed=3, **limits.native())
         for _ in range(3):
             a, b = primal.epoch(), dual.epoch()
             assert (a["updates"], a["wrong_tokens"]) == (b["updates"], b["wrong_tokens"])
@@ -199,9 +199,9 @@ def test_constrained_dual_perceptron_equals_the_primal(labels: int) -> None:
 @pytest.mark.parametrize("margin", [False, True])
 def test_linear_kernel_svm_equals_the_explicit_svm(margin: bool) -> None:
     p = random_sparse(5, n=15)
-    k = Kernelled(p)
+    k = KernelProblem(p)
     layout = _core.Layout.build(k.data, k.n, 5, all_pairs=True)
-    explicit = told.svm(k.data, layout, rescale=margin, tolerance=1e-4)
+    explicit = constructors.svm(k.data, layout, rescale=margin, tolerance=1e-4)
     a = run(explicit, 1e-3)
     b = run(k.svm(LINEAR, rescale=margin, tolerance=1e-4, form="rows"), 1e-3)
     assert a["dual"] == pytest.approx(b["dual"], rel=1e-4)
@@ -209,7 +209,7 @@ def test_linear_kernel_svm_equals_the_explicit_svm(margin: bool) -> None:
 
 
 def test_svm_results_do_not_depend_on_threads_or_cache() -> None:
-    k = Kernelled(random_sparse(6))
+    k = KernelProblem(random_sparse(6))
     found = []
     for n_jobs, size in ((1, BIG), (3, BIG), (2, 1)):
         solver = k.svm(RBF, n_jobs=n_jobs, cache_bytes=size)
@@ -228,7 +228,7 @@ def value(kernel: Kernel, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def random_model(
-    k: Kernelled, kernel: Kernel, seed: int, form: str = "auto"
+    k: KernelProblem, kernel: Kernel, seed: int, form: str = "auto"
 ) -> tuple[np.ndarray, KernelScorer]:
     rng = np.random.default_rng(seed)
     beta = rng.normal(size=(len(k.distinct), k.labels)) * (rng.random((len(k.distinct), k.labels)) < 0.3)
@@ -244,10 +244,10 @@ def random_model(
 def test_scores_are_sums_over_support_tokens(kernel: Kernel, values: bool, form: str) -> None:
     if form == "expanded" and kernel in (CUBIC, RBF):
         with pytest.raises(ValueError, match="written out"):
-            random_model(Kernelled(random_sparse(3)), kernel, 0, form)
+            random_model(KernelProblem(random_sparse(3)), kernel, 0, form)
         return
     p, q = random_sparse(3, values=values), random_sparse(4, values=values)
-    k = Kernelled(p)
+    k = KernelProblem(p)
     w, scorer = random_model(k, kernel, 0, form)
     beta, transition, start, end = k.split(w)
     assert scorer.n_support == np.count_nonzero(beta.any(axis=1))
@@ -277,7 +277,7 @@ def test_scores_are_sums_over_support_tokens(kernel: Kernel, values: bool, form:
 
 @pytest.mark.parametrize("kernel", [LINEAR, POLY, RBF], ids=lambda k: k.name)
 def test_prediction_obeys_support_and_ignores_threads(kernel: Kernel) -> None:
-    k = Kernelled(random_sparse(7))
+    k = KernelProblem(random_sparse(7))
     _, scorer = random_model(k, kernel, 1)
     free = scorer.viterbi(k.data, n_jobs=1)
     np.testing.assert_array_equal(free, scorer.viterbi(k.data, n_jobs=3))
@@ -294,7 +294,7 @@ def test_prediction_obeys_support_and_ignores_threads(kernel: Kernel) -> None:
 
 
 def test_models_round_trip_through_arrays() -> None:
-    k = Kernelled(random_sparse(8, values=True))
+    k = KernelProblem(random_sparse(8, values=True))
     _, scorer = random_model(k, POLY, 2)
     again = KernelScorer.of_arrays(scorer.base, POLY, scorer.arrays())
     np.testing.assert_array_equal(again.native.node_scores(k.data), scorer.native.node_scores(k.data))
@@ -308,14 +308,14 @@ def test_models_round_trip_through_arrays() -> None:
 # -- user-defined kernels ---------------------------------------------------------------------------------
 
 
-def own(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
+def polynomial_function(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
     return (1.0 + a.dots(b)) ** 2
 
 
 @pytest.mark.parametrize("values", [False, True])
 def test_kernel_functions_equal_the_native_kernel(values: bool) -> None:
-    k = Kernelled(random_sparse(9, n=12, values=values))
-    mine = Kernel("function", function=own)
+    k = KernelProblem(random_sparse(9, n=12, values=values))
+    mine = Kernel("function", function=polynomial_function)
     a, b = k.perceptron(mine), k.perceptron(POLY, form="rows")
     for _ in range(2):
         a.epoch()
@@ -347,26 +347,29 @@ def test_repeated_attributes_count_twice(learner: Any, kernel: str) -> None:
 
 
 def test_errors_of_kernel_functions_propagate() -> None:
-    k = Kernelled(random_sparse(1, n=4))
+    k = KernelProblem(random_sparse(1, n=4))
 
     def broken(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
         raise KeyError("mine")
 
     shape = r"the kernel function gave an array of shape \(1, 1\) for \d+ and \d+ tokens"
-    for bad, error, said in ((broken, KeyError, "mine"), (lambda a, b: np.zeros((1, 1)), ValueError, shape)):
+    for bad, error, message in (
+        (broken, KeyError, "mine"),
+        (lambda a, b: np.zeros((1, 1)), ValueError, shape),
+    ):
         kernel = Kernel("function", function=bad)
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             k.perceptron(kernel).epoch()
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             k.svm(kernel).epoch()
         _, scorer = random_model(k, LINEAR, 0)
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             KernelScorer.of_arrays(scorer.base, kernel, scorer.arrays()).viterbi(k.data)
 
 
 def test_invalid_kernels_are_rejected() -> None:
-    k = Kernelled(random_sparse(1, n=4))
-    for bad, said in (
+    k = KernelProblem(random_sparse(1, n=4))
+    for bad, message in (
         (Kernel("poly", 0), "degree from 1 to 64 .* got degree 0 and coef 1"),
         (Kernel("poly", 65), "degree from 1 to 64 .* got degree 65 and coef 1"),
         (Kernel("poly", 2, -1.0), "finite coef >= 0, got degree 2 and coef -1"),
@@ -375,7 +378,7 @@ def test_invalid_kernels_are_rejected() -> None:
         (Kernel("rbf", gamma=np.nan), "rbf kernel needs a finite gamma > 0, got NaN"),
         (Kernel("other"), 'no kernel "other"; there are: linear, poly, rbf'),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             k.perceptron(bad)
     full = _core.Layout.build(k.data, k.n, 5, all_pairs=True)
     with pytest.raises(ValueError, match="node features"):

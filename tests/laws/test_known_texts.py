@@ -17,7 +17,7 @@ NODE = (
     "word[0].lower & word[1].lower\nbias\nfirst\n"
 )
 TEMPLATE = NODE + "edge pad: word[-1].shape\nedge: word[0].shape"
-WAYS = ("single", "single,table", "runs,table", "runs,table,baseline")
+CODE_PATHS = ("single", "single,table", "runs,table", "runs,table,baseline")
 
 
 def sentences(seed: int, n: int = 60, words: int = 80) -> Sentences:
@@ -45,14 +45,14 @@ def rows(data: _core.Dataset) -> list[list[float]]:
     return [data.offsets.tolist(), *(x.tolist() for x in (*data.node(), *data.edge()))]
 
 
-@pytest.mark.parametrize("way", ["single", "runs"])
+@pytest.mark.parametrize("code_path", ["single", "runs"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_cached_rows_equal_uncached_rows(way: str, n_jobs: int) -> None:
+def test_cached_rows_equal_uncached_rows(code_path: str, n_jobs: int) -> None:
     """Calls with other and with the same words, short and long, do not change earlier results."""
     template, vocabulary = _core.Template(TEMPLATE, ["word"]), _core.Vocabulary()
     _core.encode_tokens(template, vocabulary, sentences(0) + sentences(1))
     vocabulary.lock()
-    with forced(way):
+    with forced(code_path):
         calls = [
             sentences(seed, n) for seed, n in ((0, 3), (1, 60), (0, 60), (2, 400), (1, 1), (3, 900), (0, 60))
         ]
@@ -69,8 +69,8 @@ def test_scores_do_not_depend_on_earlier_calls(labels: int) -> None:
     vocabulary, scorer = model(labels)
     template = _core.Template(NODE, ["word"])
     X = sentences(2, 200)
-    for way in WAYS:
-        with forced(way):
+    for code_path in CODE_PATHS:
+        with forced(code_path):
             fresh = _core.Scorer(scorer.layout, scorer.weights)
             data = _core.encode_tokens(_core.Template(template.source, ["word"]), vocabulary, X)
             p, log_z = fresh.marginals(data, n_jobs=1)
@@ -84,9 +84,9 @@ def test_scores_do_not_depend_on_earlier_calls(labels: int) -> None:
                     other, _ = scorer.marginals(
                         data, n_jobs=n_jobs
                     )  # from a template whose runs have other numbers
-                    assert other.tobytes() == p.tobytes(), (way, seed, n_jobs)
-                    assert kept.tobytes() == p.tobytes(), (way, seed, n_jobs)
-                    assert kept_z.tobytes() == log_z.tobytes(), (way, seed, n_jobs)
+                    assert other.tobytes() == p.tobytes(), (code_path, seed, n_jobs)
+                    assert kept.tobytes() == p.tobytes(), (code_path, seed, n_jobs)
+                    assert kept_z.tobytes() == log_z.tobytes(), (code_path, seed, n_jobs)
 
 
 def test_cached_ids_belong_to_one_vocabulary() -> None:
@@ -116,11 +116,11 @@ def test_uncached_sums_are_bit_identical_to_cached_ones() -> None:
     w = rng.normal(size=len(layout)).astype(np.float32)
     vocabulary.lock()
     found = {}
-    for way, part in (("runs,table", X), ("runs,table", X[-200:]), ("single,table", X[-200:])):
-        with forced(way):
+    for code_path, part in (("runs,table", X), ("runs,table", X[-200:]), ("single,table", X[-200:])):
+        with forced(code_path):
             fresh = _core.encode_tokens(_core.Template(source, ["word"]), vocabulary, part)
             p, _ = _core.Scorer(layout, w).marginals(fresh, n_jobs=1)
-            found[way, len(part)] = p[-data.n_tokens :]
+            found[code_path, len(part)] = p[-data.n_tokens :]
     assert found["runs,table", len(X)].tobytes() == found["runs,table", 200].tobytes()
     np.testing.assert_allclose(found["runs,table", 200], found["single,table", 200], atol=1e-5)
 

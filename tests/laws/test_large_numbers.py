@@ -31,17 +31,17 @@ def scorer(data: _core.Dataset, n: int, weights: Any, local: bool) -> _core.Scor
     return _core.Scorer(layout, flat, local=local)
 
 
-@pytest.mark.parametrize("way", ["", "log", "slow"])
+@pytest.mark.parametrize("code_path", ["", "log", "slow"])
 @pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("size", [1.0, 1e4, 1e8, 1e12, 1e20, 1e30])
-def test_marginals_of_large_values_sum_to_one(way: str, local: bool, size: float) -> None:
+def test_marginals_of_large_values_sum_to_one(code_path: str, local: bool, size: float) -> None:
     """Marginals sum to one for values of 1 to 1e30, in CRFs and MEMMs."""
     rng = np.random.default_rng(1)
     values = size * rng.uniform(0.5, 1.5, 9) * rng.choice([0, 1, -1], 9)
     values[3] = 1.0
     data = dataset(values)
     model = scorer(data, 9, lambda n: rng.normal(size=n), local)
-    before = _core.force(way)
+    before = _core.force(code_path)
     try:
         p, _ = model.marginals(data)
     finally:

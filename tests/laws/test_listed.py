@@ -15,7 +15,7 @@ from tagwise import _core
 from tagwise.learners import problem
 
 from .corpora import Corpus
-from .paths import RAGGED, Terms, corpus, edges_of, evaluate, forced, grid, limited, twin
+from .paths import RAGGED, Terms, corpus, edges_of, evaluate, forced, grid, limited, reference_loss
 from .reference import chain, enumeration, listed, losses, scores
 
 LISTS = ("sparse", "sparse,avx2", "sparse,baseline")
@@ -62,8 +62,8 @@ def scored(node: np.ndarray, edge: np.ndarray) -> tuple[Corpus, np.ndarray]:
 
 
 @pytest.mark.parametrize("small", [-1.0, -2.7, -2.8, -8.0, -20.0, -45.0, -77.0])
-@pytest.mark.parametrize("ways", LISTS)
-def test_cancellation_keeps_six_digits(small: float, ways: str) -> None:
+@pytest.mark.parametrize("code_path", LISTS)
+def test_cancellation_keeps_six_digits(small: float, code_path: str) -> None:
     """Subtraction that cancels nearly all digits still gives six correct ones.
 
     All of the sum before a token is on one or two labels whose transitions are nearly impossible. The path
@@ -82,14 +82,14 @@ def test_cancellation_keeps_six_digits(small: float, ways: str) -> None:
     node[3, 2] += 33.0
     c, w = scored(node, edge)
     s = scores(node, edge)
-    with forced(ways):
+    with forced(code_path):
         p, log_z = _core.Scorer(c.layout, w.astype(np.float32)).marginals(c.data, n_jobs=1)
         assert (_core.taken().get("log", 0) == 0) == (small > -50)  # beyond that in double precision
     log_p = chain.log_partition(s)
     np.testing.assert_allclose(log_z, log_p, rtol=1e-6)
     np.testing.assert_allclose(p.reshape(17, 4, L)[16], chain.marginals(s)[0], rtol=2e-5, atol=1e-7)
-    value, gradient, _ = evaluate(c, w, Terms(), ways)
-    want = twin(c, w, Terms())
+    value, gradient, _ = evaluate(c, w, Terms(), code_path)
+    want = reference_loss(c, w, Terms())
     assert value == pytest.approx(want[0], rel=1e-5)
     np.testing.assert_allclose(gradient, want[1], rtol=1e-5, atol=17 * 3e-6)
 
@@ -110,7 +110,7 @@ def spans(kinds: int, scheme: str) -> tuple[np.ndarray, int]:
     return forbidden, len(names)
 
 
-def lawful(rng: np.random.Generator, forbidden: np.ndarray, length: int) -> list[int]:
+def valid_path(rng: np.random.Generator, forbidden: np.ndarray, length: int) -> list[int]:
     """Return a path from O without a forbidden step."""
     path = [0]
     while len(path) < length:
@@ -125,13 +125,13 @@ def test_constraints_of_many_span_types(scheme: str, loss: str) -> None:
     forbidden, L = spans(25 if scheme == "bio" else 12, scheme)
     rng = np.random.default_rng(1)
     lengths = RAGGED[:20]
-    c = corpus(1, L, lengths, gold=[lawful(rng, forbidden, n) for n in lengths])
+    c = corpus(1, L, lengths, gold=[valid_path(rng, forbidden, n) for n in lengths])
     w = rng.standard_normal(len(c.layout))
     terms = Terms(loss, forbidden=forbidden)
-    want = twin(c, w, terms)
-    for ways in ("", "whole", "baseline"):
-        value, gradient, done = evaluate(c, w, terms, ways)
-        assert (done.get("sparse", 0) > 0) == (ways != "whole")
+    want = reference_loss(c, w, terms)
+    for code_path in ("", "whole", "baseline"):
+        value, gradient, done = evaluate(c, w, terms, code_path)
+        assert (done.get("sparse", 0) > 0) == (code_path != "whole")
         assert value == pytest.approx(want[0], rel=1e-5)
         np.testing.assert_allclose(gradient, want[1], atol=3e-5 * max(1.0, float(np.abs(want[1]).max())))
     slow = [s for s, y in zip(limited(c, w, None, forbidden), c.gold) if y]
@@ -158,12 +158,12 @@ def test_lists_and_matrices_agree(labels: int, seed: int) -> None:
     peaked[: c.layout.n_node] *= 8
     for w in (ties, real, peaked):
         found = {}
-        for ways in ("whole", "", "alone", "avx2", "baseline"):
-            with forced(ways):
+        for code_path in ("whole", "", "alone", "avx2", "baseline"):
+            with forced(code_path):
                 scorer = _core.Scorer(c.layout, w)
                 paths, (p, z) = scorer.viterbi(c.data, n_jobs=1), scorer.marginals(c.data, n_jobs=1)
-                assert (_core.taken().get("sparse", 0) > 0) == (ways != "whole")
-            found[ways] = paths, p, z
+                assert (_core.taken().get("sparse", 0) > 0) == (code_path != "whole")
+            found[code_path] = paths, p, z
         for paths, p, z in found.values():
             np.testing.assert_array_equal(paths, found["whole"][0])
             np.testing.assert_allclose(p, found["whole"][1], atol=1e-5)
@@ -194,12 +194,12 @@ def test_stochastic_steps_with_lists_equal_matrices(labels: int) -> None:
     """A step of sixteen sentences moves every weight as with matrices."""
     c = corpus(5, labels, [5] * 16)
     moved = {}
-    for ways in ("sparse", "whole"):
-        with forced(ways):
+    for code_path in ("sparse", "whole"):
+        with forced(code_path):
             descent = _core.Stochastic(c.data, c.layout)
             descent.set(0.1 * np.random.default_rng(0).standard_normal(len(c.layout)))
             value = descent.run(np.zeros(1, dtype=np.uint32), 0.1, 0.5, 0.0)
-            moved[ways] = value, descent.weights()
+            moved[code_path] = value, descent.weights()
     assert moved["sparse"][0] == pytest.approx(moved["whole"][0], rel=1e-6)
     np.testing.assert_allclose(moved["sparse"][1], moved["whole"][1], atol=1e-6)
 
@@ -216,5 +216,5 @@ def test_auto_uses_dual_ascent_only_with_few_labels(monkeypatch: pytest.MonkeyPa
     many, few = tw.CRF(features=None, max_iter=3), tw.CRF(features=None, max_iter=3)
     many.fit(X, Y)
     few.fit(X, [[f"l{y % 20}" for y in path] for path in gold])
-    asked = tw.CRF(features=None, max_iter=3, optimizer="dual").fit(X, Y)
-    assert ["gap" in tagger.history_[-1] for tagger in (many, few, asked)] == [False, True, True]
+    dual = tw.CRF(features=None, max_iter=3, optimizer="dual").fit(X, Y)
+    assert ["gap" in tagger.history_[-1] for tagger in (many, few, dual)] == [False, True, True]

@@ -100,10 +100,10 @@ def best(node: np.ndarray, edge: np.ndarray) -> float:
     return total + float(delta.max())
 
 
-def check(m: Long, ways: str, length: int, limited: bool = False) -> dict[str, int]:
+def check(m: Long, code_path: str, length: int, limited: bool = False) -> dict[str, int]:
     """Compare the path of a sentence on these code paths, and return the code paths taken."""
     case = m.case(length, limited)
-    with forced(ways):
+    with forced(code_path):
         path = m.scorer().viterbi(case.data, allowed=case.support, n_jobs=1)
         done = _core.taken()
     assert abs(case.best - case.score(path)) <= CLOSE
@@ -112,7 +112,7 @@ def check(m: Long, ways: str, length: int, limited: bool = False) -> dict[str, i
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(
-    ("ways", "labels", "name"),
+    ("code_path", "labels", "name"),
     [
         ("sentence", 5, "chart"),
         ("alone,noted", 5, "noted"),
@@ -122,15 +122,15 @@ def check(m: Long, ways: str, length: int, limited: bool = False) -> dict[str, i
         ("log", 5, "log"),
     ],
 )
-def test_best_paths(ways: str, labels: int, name: str, level: str) -> None:
+def test_best_paths(code_path: str, labels: int, name: str, level: str) -> None:
     """One sentence alone, sixteen in lanes with back pointers stored or recomputed, and double precision."""
     for length in LENGTHS if labels < 10 else LENGTHS[:-1]:
-        assert name in check(model(labels), f"{ways},{level}", length)
+        assert name in check(model(labels), f"{code_path},{level}", length)
 
 
-@pytest.mark.parametrize("ways", ["sentence", "alone,noted", "alone,sought"])
-def test_a_hundred_thousand_tokens(ways: str) -> None:
-    check(model(5), ways, LONGEST)
+@pytest.mark.parametrize("code_path", ["sentence", "alone,noted", "alone,sought"])
+def test_a_hundred_thousand_tokens(code_path: str) -> None:
+    check(model(5), code_path, LONGEST)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -151,22 +151,22 @@ def test_code_paths_give_equal_labels() -> None:
     data = m.case(2_000).data
     every = (np.ones((1, 7), dtype=bool), np.zeros(2_000, dtype=np.uint32))
     found = {}
-    for way in ("log", "noted", "sought", "sparse"):
-        with forced(way):
-            found[way] = m.scorer().viterbi(data, allowed=every, n_jobs=1)
+    for code_path in ("log", "noted", "sought", "sparse"):
+        with forced(code_path):
+            found[code_path] = m.scorer().viterbi(data, allowed=every, n_jobs=1)
             first = m.scorer().kbest(data, 2, n_jobs=1)[2][:2_000]
-        np.testing.assert_array_equal(found[way], found["log"])
+        np.testing.assert_array_equal(found[code_path], found["log"])
         np.testing.assert_array_equal(first, found["log"])
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize(("ways", "labels", "edges"), [("", 5, 1.0), ("sparse", 40, 0.05)])
-def test_lists_of_paths(ways: str, labels: int, edges: float, level: str) -> None:
+@pytest.mark.parametrize(("code_path", "labels", "edges"), [("", 5, 1.0), ("sparse", 40, 0.05)])
+def test_lists_of_paths(code_path: str, labels: int, edges: float, level: str) -> None:
     """Scores are those of their paths, descending, and each is as good as in double precision."""
     m = model(labels, edges)
     for length in (129, 5_000):
         case, found = m.case(length), []
-        for each in ("log", f"{ways},{level}"):
+        for each in ("log", f"{code_path},{level}"):
             with forced(each):
                 counts, scores, labelled = m.scorer().kbest(case.data, 6, n_jobs=1)
             assert counts.tolist() == [6]
@@ -179,8 +179,8 @@ def test_lists_of_paths(ways: str, labels: int, edges: float, level: str) -> Non
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("m", "p"), [(1, 1), (2, 2), (2, 1)])
-@pytest.mark.parametrize("ways", ["", "broad"])
-def test_searches_with_history(m: int, p: int, ways: str, level: str) -> None:
+@pytest.mark.parametrize("code_path", ["", "broad"])
+def test_searches_with_history(m: int, p: int, code_path: str, level: str) -> None:
     """Cells of m labels, exact for m >= p, match a double-precision search over pairs of labels."""
     L, settings = 5, Lookback(m, p)
     far = np.random.default_rng(6).normal(0.3, 0.5, len(settings.terms(L))).astype(np.float32)
@@ -188,7 +188,7 @@ def test_searches_with_history(m: int, p: int, ways: str, level: str) -> None:
     table = far.reshape(L, L).astype(np.float64) if p == 2 else np.zeros((L, L))
     for length in (100, 129, 5_000):
         case = model(L).case(length)
-        with forced(f"{ways},{level}"):
+        with forced(f"{code_path},{level}"):
             counts, scores, labels = history.kbest(model(L).scorer(), case.data, 2, n_jobs=1)
         y = labels[:length].astype(int)
         extra = float(np.sum(table[y[:-2], y[2:]], dtype=np.longdouble))

@@ -16,7 +16,7 @@ from tagwise import _core
 from tagwise.corpus import schemes
 from tagwise.scores.constraints import Constraints
 
-from . import told
+from . import constructors
 from .corpora import Corpus, constraints, random_corpus
 from .online import native, orders, run
 from .reference import chain, costs, mira, model, once, scores
@@ -43,11 +43,11 @@ def arranged(gold: list[chain.Path], groups: Groups, seed: int) -> list[chain.Pa
     for path in gold:
         rank = rng.permutation(len(groups[0]) + 1)
         out.append(tuple(sorted(path, key=lambda y: (rank[min(int(groups[0][y]), len(groups[0]))], y))))
-    assert all(once.lawful(path, *groups) for path in out)
+    assert all(once.is_valid(path, *groups) for path in out)
     return out
 
 
-def lawful_corpus(seed: int, labels: int, groups: Groups, **shape: Any) -> Corpus:
+def valid_corpus(seed: int, labels: int, groups: Groups, **shape: Any) -> Corpus:
     """Return a random corpus in which the gold labels of a group form one span, in a random order per sentence."""
     c = random_corpus(seed, labels, **shape)
     gold = arranged(c.gold, groups, seed)
@@ -71,14 +71,14 @@ def limited(c: Corpus, w: np.ndarray, sets: np.ndarray, forbidden: np.ndarray) -
 def test_log_loss_and_gradient_sum_over_valid_paths(labels: int, edge_attributes: bool, size: float) -> None:
     groups = groups_of(labels)
     shape = {"n": 20, "longest": 5, "edge_attributes": edge_attributes}
-    c = lawful_corpus(labels, labels, groups, **shape)
+    c = valid_corpus(labels, labels, groups, **shape)
     sets, of, forbidden = constraints(c, 3)
     rng = np.random.default_rng(labels)
     weight, w = rng.uniform(0.2, 2, len(c.X)), size * rng.standard_normal(len(c.layout))
     for bound in (False, True):
         edges = np.flatnonzero(forbidden.ravel()).astype(np.uint32) if bound else None
         allowed = (sets, of) if bound else None
-        objective = told.objective(
+        objective = constructors.objective(
             c.data, c.layout, sample_weight=weight, forbidden=edges, allowed=allowed, once=groups
         )
         gradient = np.empty_like(w)
@@ -100,10 +100,10 @@ def test_log_loss_and_gradient_sum_over_valid_paths(labels: int, edge_attributes
 
 def test_exponential_loss_sums_over_valid_paths() -> None:
     groups = groups_of(4)
-    c = lawful_corpus(1, 4, groups, n=15, longest=4)
+    c = valid_corpus(1, 4, groups, n=15, longest=4)
     w = np.random.default_rng(2).standard_normal(len(c.layout))
     gradient = np.empty_like(w)
-    value = told.objective(c.data, c.layout, loss="exp", once=groups).evaluate(w, gradient)
+    value = constructors.objective(c.data, c.layout, loss="exp", once=groups).evaluate(w, gradient)
     total, want = 0.0, np.zeros(len(c.layout))
     for i, s in enumerate(c.scores(w)):
         loss, g = once.log_loss(s, c.gold[i], *groups)
@@ -113,7 +113,7 @@ def test_exponential_loss_sums_over_valid_paths() -> None:
     np.testing.assert_allclose(gradient, want, rtol=1e-4, atol=1e-4 * max(1.0, np.abs(want).max()))
 
 
-def lawful_problem(p: Problem, seed: int) -> tuple[Problem, Groups]:
+def valid_problem(p: Problem, seed: int) -> tuple[Problem, Groups]:
     groups = groups_of(p.shape.labels)
     return p._replace(y=arranged(p.y, groups, seed)), groups
 
@@ -134,7 +134,7 @@ def trajectory(p: Problem, order: list[list[int]], groups: Groups, k: int, cost:
 
 @given(problems(values=wholes(), max_sentences=4, min_labels=2), st.integers(0, 99))
 def test_perceptron_steps_against_the_best_valid_path(p: Problem, seed: int) -> None:
-    p, groups = lawful_problem(p, seed)
+    p, groups = valid_problem(p, seed)
     order, n = orders(p, 3, seed), native(p)
     online = n.online("perceptron", once=groups)
     run(online, order)
@@ -144,7 +144,7 @@ def test_perceptron_steps_against_the_best_valid_path(p: Problem, seed: int) -> 
 @settings(max_examples=15)
 @given(problems(values=wholes(), max_sentences=3, min_labels=2, edge_attributes=True), st.integers(0, 99))
 def test_perceptron_with_edge_attributes(p: Problem, seed: int) -> None:
-    p, groups = lawful_problem(p, seed)
+    p, groups = valid_problem(p, seed)
     order, n = orders(p, 3, seed), native(p)
     online = n.online("perceptron", once=groups)
     run(online, order)
@@ -153,8 +153,10 @@ def test_perceptron_with_edge_attributes(p: Problem, seed: int) -> None:
 
 def test_batch_epochs_decode_valid_paths() -> None:
     groups = groups_of(4)
-    c = lawful_corpus(1, 4, groups, n=30, longest=5)
-    plain, bound = (told.online(c.data, c.layout, "perceptron", batch=True, once=g) for g in (None, groups))
+    c = valid_corpus(1, 4, groups, n=30, longest=5)
+    plain, bound = (
+        constructors.online(c.data, c.layout, "perceptron", batch=True, once=g) for g in (None, groups)
+    )
     w = np.zeros(len(c.layout))
     for _ in range(3):
         paths = [once.kbest(s, 1, *groups)[0][1] for s in c.scores(w)]
@@ -171,7 +173,7 @@ def test_batch_epochs_decode_valid_paths() -> None:
 @given(problems(values=wholes(), max_sentences=3, min_labels=3), st.integers(1, 6), st.integers(0, 99))
 def test_mira_satisfies_margins_of_the_k_best_valid_paths(p: Problem, k: int, seed: int) -> None:
     """One step from zero, where ties are broken alike, satisfies every margin."""
-    p, groups = lawful_problem(p, seed)
+    p, groups = valid_problem(p, seed)
     n = native(p)
     order = [[seed % len(p.X)]]
     online = n.online("mira", k=k, once=groups)
@@ -188,7 +190,7 @@ def test_mira_satisfies_margins_of_the_k_best_valid_paths(p: Problem, k: int, se
 @pytest.mark.parametrize("edge_attributes", [False, True])
 def test_kbest_lists_are_the_best_valid_paths(labels: int, k: int, edge_attributes: bool) -> None:
     groups = groups_of(labels)
-    c = lawful_corpus(labels, labels, groups, n=15, longest=5, edge_attributes=edge_attributes)
+    c = valid_corpus(labels, labels, groups, n=15, longest=5, edge_attributes=edge_attributes)
     w = np.random.default_rng(k).integers(-2, 3, len(c.layout)).astype(np.float32)
     sets, of, forbidden = constraints(c, 3)
     edges = np.flatnonzero(forbidden.ravel()).astype(np.uint32)
@@ -225,7 +227,7 @@ def test_without_once_labels_results_are_those_of_the_chain() -> None:
 @pytest.mark.parametrize("size", [1.0, 200.0])
 def test_marginals_sum_over_valid_paths(labels: int, size: float) -> None:
     groups = groups_of(labels)
-    c = lawful_corpus(labels, labels, groups, n=15, longest=5)
+    c = valid_corpus(labels, labels, groups, n=15, longest=5)
     w = (size * np.random.default_rng(1).standard_normal(len(c.layout))).astype(np.float32)
     sets, of, forbidden = constraints(c, 5)
     edges = np.flatnonzero(forbidden.ravel()).astype(np.uint32)
@@ -298,15 +300,15 @@ def test_probabilities_sum_over_valid_paths() -> None:
     crf = tw.CRF(features="S1", l2=0.05, constraints={"scheme": "bio", "once": ["A", "B"]}).fit(X, y)
     rules = Constraints.parse(crf.constraints).rules(crf.classes_)
     sentence = ["x", "a", "b", "x"]
-    ways = [
+    valid_paths = [
         path
         for path in itertools.product(range(len(crf.classes_)), repeat=4)
-        if once.lawful(path, rules.group, rules.begins)
+        if once.is_valid(path, rules.group, rules.begins)
         and rules.start[path[0]]
         and all(rules.pairs[a, b] for a, b in pairwise(path))
     ]
-    lists = crf.predict_kbest([sentence], k=len(ways) + 5, probability=True)[0]
-    assert len(lists) == len(ways)
+    lists = crf.predict_kbest([sentence], k=len(valid_paths) + 5, probability=True)[0]
+    assert len(lists) == len(valid_paths)
     assert sum(p for _, p in lists) == pytest.approx(1.0, abs=1e-6)
     marginal = crf.predict_marginals([sentence])[0]
     want = np.zeros_like(marginal)

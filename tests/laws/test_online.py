@@ -26,8 +26,8 @@ from .online import (
     native,
     orders,
     permutation,
+    reference_step,
     run,
-    twin_step,
     weights_of,
 )
 from .reference import chain, costs, model, perceptron, qp, scores
@@ -242,7 +242,7 @@ def test_every_mira_step_is_the_projection(name: str, augment: bool, labels: int
             d = np.array(
                 [mask * (model.features(x, y, p.shape) - model.features(x, g, p.shape)) for g in guesses]
             )
-            aim, after = twin_step(name, w, d, np.array([cost(y, g) for g in guesses]), v)
+            aim, after = reference_step(name, w, d, np.array([cost(y, g) for g in guesses]), v)
             moved += 1
             if weighted:
                 far = np.abs(aim - w).max() > 1e-3

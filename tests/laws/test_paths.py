@@ -30,8 +30,8 @@ from .paths import (
     evaluate,
     forced,
     grid,
+    reference_loss,
     rules,
-    twin,
 )
 from .reference import chain, losses, once
 
@@ -61,7 +61,11 @@ def test_environment_variables_force_code_paths() -> None:
 
 
 def close(
-    c: Corpus, found: tuple[float, np.ndarray, Any], want: tuple[float, np.ndarray], ways: str, double: bool
+    c: Corpus,
+    found: tuple[float, np.ndarray, Any],
+    want: tuple[float, np.ndarray],
+    code_path: str,
+    double: bool,
 ) -> None:
     """Value and gradient agree within the precision of the code path.
 
@@ -70,33 +74,35 @@ def close(
     scale = max(1.0, float(np.abs(want[1]).max(initial=0.0)))
     longest = max(1, *map(len, c.gold))
     relative, absolute = (1e-11 * longest, 1e-9) if double else (2e-6 * max(1.0, longest / 100), 1e-4)
-    assert found[0] == pytest.approx(want[0], rel=relative, abs=absolute), ways
+    assert found[0] == pytest.approx(want[0], rel=relative, abs=absolute), code_path
     atol = scale * (1e-5 if double else 3e-5) * max(1.0, longest / 100)
-    np.testing.assert_allclose(found[1], want[1], rtol=0, atol=atol, err_msg=ways)
+    np.testing.assert_allclose(found[1], want[1], rtol=0, atol=atol, err_msg=code_path)
     if double:
         edges = slice(c.layout.n_node, c.layout.n_node + c.layout.n_edge)
         np.testing.assert_allclose(
-            found[1][edges], want[1][edges], rtol=0, atol=1e-11 * scale * (10 + longest**2), err_msg=ways
+            found[1][edges], want[1][edges], rtol=0, atol=1e-11 * scale * (10 + longest**2), err_msg=code_path
         )
 
 
 def check(c: Corpus, w: np.ndarray, terms: Terms, also: tuple[str, ...] = ()) -> None:
     """All code paths match the reference implementation, and each forced path is the one taken."""
-    want = twin(c, w, terms)
+    want = reference_loss(c, w, terms)
     weight = np.ones(len(c.gold)) if terms.weight is None else terms.weight
     n, some = sum(map(bool, c.gold)), sum(bool(y) and x > 0 for y, x in zip(c.gold, weight))
     alone = c.data.n_edge_attributes > 0 or terms.once is not None
-    for ways in (*SINGLE, *DOUBLE, *also):
-        double = alone or "log" in ways or "wide" in ways
-        found = evaluate(c, w, terms, ways)
-        close(c, found, want, ways, double)
-        scaled = "wide" in ways and terms.scaled and not alone
-        way = ("wide" if scaled else "log") if double else "lanes"
+    for code_path in (*SINGLE, *DOUBLE, *also):
+        double = alone or "log" in code_path or "wide" in code_path
+        found = evaluate(c, w, terms, code_path)
+        close(c, found, want, code_path, double)
+        scaled = "wide" in code_path and terms.scaled and not alone
+        expected_path = ("wide" if scaled else "log") if double else "lanes"
         went = {k: found[2][k] for k in ("lanes", "wide", "log") if k in found[2]}
         times = some if double else n
-        again = found[2]["chunks"] // (4 if "chunks" in ways else 1)  # twice, relative to the largest loss
-        assert again == 1 or terms.loss == "exp", ways
-        assert went == ({way: times * again} if times else {}), ways
+        again = found[2]["chunks"] // (
+            4 if "chunks" in code_path else 1
+        )  # twice, relative to the largest loss
+        assert again == 1 or terms.loss == "exp", code_path
+        assert went == ({expected_path: times * again} if times else {}), code_path
 
 
 EXTRAS = [
@@ -186,9 +192,9 @@ def test_very_many_labels(kind: str, labels: int, loss: str, extra: str) -> None
     c = corpus(labels, labels, RAGGED[:20], kind)
     w = 0.7 * np.random.default_rng(labels).standard_normal(len(c.layout))
     terms = terms_of(c, loss, extra)
-    want = twin(c, w, terms)
-    for ways in VERY_MANY:
-        close(c, evaluate(c, w, terms, ways), want, ways, False)
+    want = reference_loss(c, w, terms)
+    for code_path in VERY_MANY:
+        close(c, evaluate(c, w, terms, code_path), want, code_path, False)
 
 
 @pytest.mark.parametrize(
@@ -211,24 +217,24 @@ def test_frequent_joint_and_batched_rows() -> None:
     assert c.data.n_tokens > 4000
     w = 0.5 * np.random.default_rng(4).standard_normal(len(c.layout))
     terms = Terms("log", weight=np.random.default_rng(5).uniform(0.1, 2, len(c.gold)))
-    want = twin(c, w, terms)
-    for ways in ("", "plain", "rows", "rare", "alone", "dense", "avx2", "baseline", "wide", "log,plain"):
-        found = evaluate(c, w, terms, ways)
+    want = reference_loss(c, w, terms)
+    for code_path in ("", "plain", "rows", "rare", "alone", "dense", "avx2", "baseline", "wide", "log,plain"):
+        found = evaluate(c, w, terms, code_path)
         assert found[2]["chunks"] == 4
-        close(c, found, want, ways, ways in ("wide", "log,plain"))
-    folded, plain = (evaluate(c, w, terms, ways)[2]["rows"] for ways in ("", "plain"))
+        close(c, found, want, code_path, code_path in ("wide", "log,plain"))
+    folded, plain = (evaluate(c, w, terms, code_path)[2]["rows"] for code_path in ("", "plain"))
     assert folded < 0.6 * plain
 
 
-@pytest.mark.parametrize("ways", ["", "wide", "log", "chunks,rare", "plain,rows,baseline"])
-def test_every_code_path_is_bit_identical_for_any_threads(ways: str) -> None:
+@pytest.mark.parametrize("code_path", ["", "wide", "log", "chunks,rare", "plain,rows,baseline"])
+def test_every_code_path_is_bit_identical_for_any_threads(code_path: str) -> None:
     c = corpus(4, 9, RAGGED * 4, "values")
     w = np.random.default_rng(6).standard_normal(len(c.layout))
     for loss in ("log", "pointwise_exp"):
-        found = [evaluate(c, w, Terms(loss), ways + ",chunks", n) for n in (1, 2, 4)]
+        found = [evaluate(c, w, Terms(loss), code_path + ",chunks", n) for n in (1, 2, 4)]
         assert len({(value, gradient.tobytes()) for value, gradient, _ in found}) == 1
     scorer = _core.Scorer(c.layout, w.astype(np.float32))
-    with forced(ways):
+    with forced(code_path):
         assert (
             len({b"".join(x.tobytes() for x in scorer.marginals(c.data, n_jobs=n)) for n in (1, 2, 4)}) == 1
         )
@@ -252,11 +258,11 @@ def test_scores_of_any_size(scale: float, extra: str) -> None:
         rng.integers(-2, 3, len(c.layout)) if scale < 1e20 else rng.integers(-1000, 1000, len(c.layout))
     )
     terms = terms_of(c, "log", extra)
-    want = twin(c, w, terms)
-    for ways in (*SINGLE, *DOUBLE):
-        value, gradient, _ = evaluate(c, w, terms, ways)
-        assert value == pytest.approx(want[0], rel=2e-6, abs=1e-4), ways
-        np.testing.assert_allclose(gradient, want[1], atol=5e-5, err_msg=ways)
+    want = reference_loss(c, w, terms)
+    for code_path in (*SINGLE, *DOUBLE):
+        value, gradient, _ = evaluate(c, w, terms, code_path)
+        assert value == pytest.approx(want[0], rel=2e-6, abs=1e-4), code_path
+        np.testing.assert_allclose(gradient, want[1], atol=5e-5, err_msg=code_path)
 
 
 @pytest.mark.parametrize("loss", ["exp", "pointwise_log", "pointwise_exp"])
@@ -266,11 +272,11 @@ def test_large_losses(loss: str, scale: float) -> None:
     c = corpus(6, 4, RAGGED[:20])
     w = scale * np.random.default_rng(8).integers(-2, 3, len(c.layout))
     terms = Terms(loss, weight=np.random.default_rng(9).uniform(0.2, 2, 20))
-    want = twin(c, w, terms)
-    for ways in (*SINGLE, *DOUBLE):
-        value, gradient, _ = evaluate(c, w, terms, ways)
-        assert value == pytest.approx(want[0], rel=2e-5), ways
-        np.testing.assert_allclose(gradient, want[1], atol=5e-5 * np.abs(want[1]).max(), err_msg=ways)
+    want = reference_loss(c, w, terms)
+    for code_path in (*SINGLE, *DOUBLE):
+        value, gradient, _ = evaluate(c, w, terms, code_path)
+        assert value == pytest.approx(want[0], rel=2e-5), code_path
+        np.testing.assert_allclose(gradient, want[1], atol=5e-5 * np.abs(want[1]).max(), err_msg=code_path)
 
 
 # -- limits of each code path --------------------------------------------------------------------------------
@@ -314,46 +320,48 @@ BOUNDS = {
 @pytest.mark.parametrize("name", BOUNDS)
 @pytest.mark.parametrize("copies", [1, 17])
 def test_code_paths_are_chosen_by_score_range(name: str, copies: int) -> None:
-    loss, (node, edge, gold), way = BOUNDS[name]
+    loss, (node, edge, gold), expected_path = BOUNDS[name]
     c, w = grid(node, edge, gold, copies)
     terms = Terms(loss, weight=np.linspace(0.5, 2.0, copies))
-    want = twin(c, w, terms)
+    want = reference_loss(c, w, terms)
     value, gradient, done = evaluate(c, w, terms, "")
-    assert {k: done[k] for k in ("lanes", "wide", "log") if k in done} == {way: copies}
-    for ways in ("", "baseline", "wide", "log", "log,slow"):
-        value, gradient, _ = evaluate(c, w, terms, ways)
-        assert value == pytest.approx(want[0], rel=1e-5, abs=1e-4), ways
+    assert {k: done[k] for k in ("lanes", "wide", "log") if k in done} == {expected_path: copies}
+    for code_path in ("", "baseline", "wide", "log", "log,slow"):
+        value, gradient, _ = evaluate(c, w, terms, code_path)
+        assert value == pytest.approx(want[0], rel=1e-5, abs=1e-4), code_path
         np.testing.assert_allclose(
-            gradient, want[1], atol=1e-5 * max(1.0, np.abs(want[1]).max()), err_msg=ways
+            gradient, want[1], atol=1e-5 * max(1.0, np.abs(want[1]).max()), err_msg=code_path
         )
 
 
-@pytest.mark.parametrize(("low", "way"), [(69.5, "lanes"), (69.9, "wide"), (200.0, "wide")])
+@pytest.mark.parametrize(("low", "expected_path"), [(69.5, "lanes"), (69.9, "wide"), (200.0, "wide")])
 @pytest.mark.parametrize("allowed", [True, False])
-def test_underflow_is_detected_under_forbidden_edges(low: float, way: str, allowed: bool) -> None:
+def test_underflow_is_detected_under_forbidden_edges(low: float, expected_path: str, allowed: bool) -> None:
     """A label that is not allowed may be small: -infinity is not an underflow."""
     forbidden = np.array([[False, True], [False, False]])
     c, w = grid([[0.0, -low], [0.0, 0.0], [0.0, 0.0]], np.zeros((2, 2)), [0, 0, 0], 5)
     sets = None if allowed else np.tile([[True, False], [True, True], [True, True]], (5, 1))
     terms = Terms(forbidden=forbidden, sets=sets)
-    want = twin(c, w, terms)
+    want = reference_loss(c, w, terms)
     value, gradient, done = evaluate(c, w, terms, "")
-    assert done[way if allowed else "lanes"] == 5
+    assert done[expected_path if allowed else "lanes"] == 5
     assert value == pytest.approx(want[0], rel=1e-5, abs=1e-4)
     np.testing.assert_allclose(gradient, want[1], atol=1e-4)
 
 
-@pytest.mark.parametrize(("top", "way"), [(2.0**99, "lanes"), (2.0**100, "wide"), (-(2.0**100), "wide")])
-def test_constant_edge_scores_have_no_effect(top: float, way: str) -> None:
+@pytest.mark.parametrize(
+    ("top", "expected_path"), [(2.0**99, "lanes"), (2.0**100, "wide"), (-(2.0**100), "wide")]
+)
+def test_constant_edge_scores_have_no_effect(top: float, expected_path: str) -> None:
     """A constant added to all edges has no effect, since every path has equally many edges."""
     node, _, gold = chain_of(0.0)
     c, w = grid(node, np.zeros((2, 2)), gold, 3)
-    want = twin(c, w, Terms())
+    want = reference_loss(c, w, Terms())
     w[c.layout.n_node :] = top
-    for ways in ("", "baseline", "alone", "wide"):
-        _, gradient, done = evaluate(c, w, Terms(), ways)
-        assert done[ways if ways == "wide" else way] == 3
-        np.testing.assert_allclose(gradient, want[1], atol=1e-5, err_msg=ways)
+    for code_path in ("", "baseline", "alone", "wide"):
+        _, gradient, done = evaluate(c, w, Terms(), code_path)
+        assert done[code_path if code_path == "wide" else expected_path] == 3
+        np.testing.assert_allclose(gradient, want[1], atol=1e-5, err_msg=code_path)
 
 
 @pytest.mark.parametrize("extra", ["cost", "partial", "cost rules", "partial rules"])
@@ -364,8 +372,8 @@ def test_log_space_fallback_keeps_every_option(extra: str) -> None:
     w = rng.standard_normal(len(c.layout))
     w[c.layout.n_node] -= 100.0
     terms = terms_of(c, "log", extra + " weight")
-    plain = twin(c, w, terms_of(c, "log", ""))
-    want = twin(c, w, terms)
+    plain = reference_loss(c, w, terms_of(c, "log", ""))
+    want = reference_loss(c, w, terms)
     assert abs(want[0] - plain[0]) > 1.0
     found = evaluate(c, w, terms, "")
     assert "lanes" not in found[2]
@@ -388,16 +396,16 @@ def test_weights_reach_every_fallback(span: float, loss: str) -> None:
         weight[i] *= all(a * 3 + b != gold for a, b in pairwise(path))
     found = evaluate(c, w, terms, "")
     assert "lanes" not in found[2]
-    close(c, found, twin(c, w, terms), loss, True)
+    close(c, found, reference_loss(c, w, terms), loss, True)
 
 
-@pytest.mark.parametrize("ways", ["", "wide", "log", "baseline"])
+@pytest.mark.parametrize("code_path", ["", "wide", "log", "baseline"])
 @pytest.mark.parametrize("far", [28.0, 29.9, 30.1, 31.5, 300.0, 800.0, 5000.0])
-def test_exponential_loss_beyond_its_range(ways: str, far: float) -> None:
+def test_exponential_loss_beyond_its_range(code_path: str, far: float) -> None:
     """The value is relative to the largest sentence. If it overflows, the logarithm of the sum is returned."""
     c, w = grid([[far, 0.0], [0.3, 0.1]], [[0.0, 0.2], [0.1, 0.0]], [1, 0], 3)
     weight = np.array([0.5, 1.0, 2.0])
-    with forced(ways):
+    with forced(code_path):
         objective = _core.Objective(c.data, c.layout, loss="exp", sample_weight=weight)
         gradient = np.empty_like(w)
         value, largest = objective.log_value(w, gradient, 1)
@@ -408,21 +416,21 @@ def test_exponential_loss_beyond_its_range(ways: str, far: float) -> None:
     slow = sum(c.pull_back(i, g) for i, g in enumerate(parts))
     np.testing.assert_allclose(gradient, slow, atol=1e-5)
     if far < 600:
-        with forced(ways):
+        with forced(code_path):
             value = objective.evaluate(w, gradient, 1)
-        want, slow = twin(c, w, Terms("exp", weight=weight))
+        want, slow = reference_loss(c, w, Terms("exp", weight=weight))
         assert value == pytest.approx(want, rel=1e-4)
         np.testing.assert_allclose(gradient, slow, rtol=1e-4, atol=1e-4 * np.abs(slow).max())
 
 
-@pytest.mark.parametrize("ways", ["", "wide", "log", "baseline"])
+@pytest.mark.parametrize("code_path", ["", "wide", "log", "baseline"])
 @pytest.mark.parametrize("loss", list(losses.LOSSES))
-def test_largest_loss_is_equal_on_every_code_path(ways: str, loss: str) -> None:
+def test_largest_loss_is_equal_on_every_code_path(code_path: str, loss: str) -> None:
     """The largest loss measures the distance to overflow: l + log w of a sentence, -log p of a token."""
     c = corpus(10, 3, RAGGED[:17])
     w = np.random.default_rng(6).standard_normal(len(c.layout))
     weight = np.random.default_rng(7).uniform(0.2, 3, 17)
-    with forced(ways):
+    with forced(code_path):
         largest = _core.Objective(c.data, c.layout, loss=loss, sample_weight=weight).value(
             w, np.empty_like(w), 1
         )[1]
@@ -435,8 +443,8 @@ def test_largest_loss_is_equal_on_every_code_path(ways: str, loss: str) -> None:
     assert largest == pytest.approx(want, rel=1e-5)
 
 
-@pytest.mark.parametrize("ways", ["", "alone", "baseline"])
-def test_values_beyond_float32_fall_back_to_doubles(ways: str) -> None:
+@pytest.mark.parametrize("code_path", ["", "alone", "baseline"])
+def test_values_beyond_float32_fall_back_to_doubles(code_path: str) -> None:
     """A weight of 1e30 times a value of 1e10 makes a label as certain as a score of 50 does."""
     vocabulary = _core.Vocabulary()
     X = [[{"a": 1e10}, {"b": 1.0}], [{"b": 1.0}, {"b": -1.0}]]
@@ -446,10 +454,10 @@ def test_values_beyond_float32_fall_back_to_doubles(ways: str) -> None:
     dense = [np.array([[big, 0.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [0.0, -1.0]])]
     c = Corpus(data, layout, dense, [np.zeros((2, 2))] * 2, gold, 2)
     w = np.array([5e-9, -5e-9, 0.5, -0.25, 0.1, 0.0, 0.0, 0.2])
-    want = twin(c, w, Terms())[1]
+    want = reference_loss(c, w, Terms())[1]
     paths = [y for s in c.scores(w) for y in chain.viterbi(s)]
     w[:2] = 1e30, -1e30
-    with forced(ways):
+    with forced(code_path):
         gradient = np.empty(8)
         _core.Objective(data, layout).evaluate(w, gradient, 1)
         assert {k: v for k, v in _core.taken().items() if k in ("lanes", "wide", "log")} == {

@@ -11,7 +11,7 @@ import pytest
 
 from tagwise import _core
 
-from . import told
+from . import constructors
 from .corpora import Corpus
 from .paths import (
     COUNTS,
@@ -26,8 +26,8 @@ from .paths import (
     forced,
     grid,
     limited,
+    reference_loss,
     rules,
-    twin,
 )
 from .reference import chain, losses
 from .reference.boosting import quantities
@@ -53,24 +53,24 @@ def decode(
     for edges in ("whole", "sparse"):
         with forced(edges):
             scorers[edges] = _core.Scorer(c.layout, w, edges_of(forbidden))
-    for ways, scorer in [(ways, scorers["whole"]) for ways in DECODING] + [
-        (ways, scorers["sparse"]) for ways in LISTED
+    for code_path, scorer in [(code_path, scorers["whole"]) for code_path in DECODING] + [
+        (code_path, scorers["sparse"]) for code_path in LISTED
     ]:
-        with forced(ways):
-            assert scorer.viterbi(c.data, allowed=support, n_jobs=1).tolist() == paths, ways
+        with forced(code_path):
+            assert scorer.viterbi(c.data, allowed=support, n_jobs=1).tolist() == paths, code_path
             ours, ours_z = scorer.marginals(c.data, allowed=support, n_jobs=1)
             counts, values, labels = scorer.kbest(c.data, k, allowed=support, n_jobs=1)
-        np.testing.assert_allclose(ours, p, atol=1e-5, err_msg=ways)
-        np.testing.assert_allclose(ours_z, log_z, rtol=1e-5, atol=1e-5, err_msg=ways)
+        np.testing.assert_allclose(ours, p, atol=1e-5, err_msg=code_path)
+        np.testing.assert_allclose(ours_z, log_z, rtol=1e-5, atol=1e-5, err_msg=code_path)
         first = np.cumsum([0, *counts.tolist()])
         begin = np.cumsum([0, *(n * len(y) for n, y in zip(counts.tolist(), c.gold))])
         for i in few:
             found = labels[begin[i] : begin[i + 1]].reshape(counts[i], len(c.gold[i]))
             np.testing.assert_allclose(
-                values[first[i] : first[i + 1]], [h for h, _ in lists[i]], atol=1e-4, err_msg=ways
+                values[first[i] : first[i + 1]], [h for h, _ in lists[i]], atol=1e-4, err_msg=code_path
             )
             if whole:
-                assert [tuple(path) for path in found.tolist()] == [path for _, path in lists[i]], ways
+                assert [tuple(path) for path in found.tolist()] == [path for _, path in lists[i]], code_path
 
 
 @pytest.mark.parametrize(
@@ -109,16 +109,16 @@ def test_decoding_scores_of_any_size(scale: float) -> None:
         _core.Scorer(c.layout, w, edges_of(forbidden)),
         (sets, np.arange(len(sets), dtype=np.uint32)),
     )
-    for ways in DECODING:
-        with forced(ways):
+    for code_path in DECODING:
+        with forced(code_path):
             p, log_z = scorer.marginals(c.data, allowed=support)
             paths = scorer.viterbi(c.data, allowed=support).tolist()
-        assert paths == [y for s in some for y in chain.viterbi(s)], ways
+        assert paths == [y for s in some for y in chain.viterbi(s)], code_path
         np.testing.assert_allclose(
-            p, np.concatenate([chain.marginals(s)[0] for s in some]), atol=1e-5, err_msg=ways
+            p, np.concatenate([chain.marginals(s)[0] for s in some]), atol=1e-5, err_msg=code_path
         )
         want = [chain.log_partition(s) if y else 0.0 for s, y in zip(slow, c.gold)]
-        np.testing.assert_allclose(log_z, want, rtol=1e-5, atol=1e-5, err_msg=ways)
+        np.testing.assert_allclose(log_z, want, rtol=1e-5, atol=1e-5, err_msg=code_path)
 
 
 @pytest.mark.parametrize("scale", [1e3, 2.0**60, 2.0**100])
@@ -130,11 +130,11 @@ def test_best_paths_share_the_probability(scale: float) -> None:
     scorer = _core.Scorer(c.layout, (scale * whole).astype(np.float32), edges_of(forbidden))
     slow = limited(c, 1e3 * whole.astype(float), sets, forbidden)
     want = np.concatenate([chain.marginals(s)[0] for s, y in zip(slow, c.gold) if y])
-    for ways in DECODING:
-        with forced(ways):
+    for code_path in DECODING:
+        with forced(code_path):
             p, _ = scorer.marginals(c.data, allowed=(sets, np.arange(len(sets), dtype=np.uint32)))
-        np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-5, err_msg=ways)
-        assert np.array_equal(p > 1e-5, want > 1e-5), ways
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-5, err_msg=code_path)
+        assert np.array_equal(p > 1e-5, want > 1e-5), code_path
 
 
 @pytest.mark.parametrize("size", [8, 9])
@@ -171,11 +171,11 @@ def test_many_attributes_per_token(labels: int, most: int) -> None:
     sets[np.arange(15), gold] = True
     want = [[y for s in limited(c, w.astype(float), a, None) for y in chain.viterbi(s)] for a in (None, sets)]
     scorer = _core.Scorer(layout, w)
-    for ways in DECODING:
-        with forced(ways):
-            assert scorer.viterbi(data).tolist() == want[0], ways
+    for code_path in DECODING:
+        with forced(code_path):
+            assert scorer.viterbi(data).tolist() == want[0], code_path
             assert scorer.viterbi(data, allowed=(sets, np.arange(15, dtype=np.uint32))).tolist() == want[1], (
-                ways
+                code_path
             )
 
 
@@ -199,11 +199,11 @@ def test_log_space_term_by_term(size: float) -> None:
         edge[:, 0, -1] = -np.inf if labels > 1 else 0.0
         s = chain.Scores(node, edge, np.zeros(labels), np.zeros(labels))
         want = (chain.log_partition(s), *chain.marginals(s))
-        for ways in ("", "slow"):
-            with forced(ways):
+        for code_path in ("", "slow"):
+            with forced(code_path):
                 found = _core.chain_marginals(node, edge)
             for ours, slow in zip(found, want):
-                np.testing.assert_allclose(ours, slow, rtol=1e-11, atol=1e-9, err_msg=ways)
+                np.testing.assert_allclose(ours, slow, rtol=1e-11, atol=1e-9, err_msg=code_path)
 
 
 @pytest.mark.parametrize("far", [570.0, 600.0, 740.0, 744.0, 800.0])
@@ -214,23 +214,23 @@ def test_inaccurate_products_fall_back_to_log_space(far: float) -> None:
     want = (chain.log_partition(s), *chain.marginals(s))
     scorer = _core.Scorer(c.layout, w.astype(np.float32))
     free = (np.full(2, NONE, dtype=np.uint32), np.ones((3, 2), dtype=bool))
-    for ways in ("", "slow"):
-        with forced(ways):
+    for code_path in ("", "slow"):
+        with forced(code_path):
             found = _core.chain_marginals(s.node, s.edge)
             p, log_z = _core.once_marginals(scorer, c.data, free)
         for ours, slow in zip(found, want):
-            np.testing.assert_allclose(ours, slow, rtol=1e-11, atol=1e-9, err_msg=ways)
-        np.testing.assert_allclose(p, want[1], atol=1e-6, err_msg=ways)
-        assert log_z[0] == pytest.approx(want[0], rel=1e-12), ways
+            np.testing.assert_allclose(ours, slow, rtol=1e-11, atol=1e-9, err_msg=code_path)
+        np.testing.assert_allclose(p, want[1], atol=1e-6, err_msg=code_path)
+        assert log_z[0] == pytest.approx(want[0], rel=1e-12), code_path
 
 
 # -- other learners ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ways", ["", "avx2", "baseline"])
+@pytest.mark.parametrize("code_path", ["", "avx2", "baseline"])
 @pytest.mark.parametrize("loss", list(losses.LOSSES))
 @pytest.mark.parametrize("ruled", [False, True])
-def test_stochastic_step_matches_the_reference_gradient(ways: str, loss: str, ruled: bool) -> None:
+def test_stochastic_step_matches_the_reference_gradient(code_path: str, loss: str, ruled: bool) -> None:
     """The step uses weights, allowed labels and forbidden transitions.
 
     No attribute is frequent enough to shorten it.
@@ -241,11 +241,11 @@ def test_stochastic_step_matches_the_reference_gradient(ways: str, loss: str, ru
     sets, forbidden = rules(c, 5) if ruled else (None, None)
     terms = Terms(loss, weight, sets, forbidden)
     native = {k: v for k, v in terms.native().items() if k not in ("cost", "partial", "once")}
-    with forced(ways):
-        descent = told.stochastic(c.data, c.layout, **native)
+    with forced(code_path):
+        descent = constructors.stochastic(c.data, c.layout, **native)
         descent.set(w)
         met = descent.run(np.array([0], dtype=np.uint32), 100.0, 0.0, 0.0)
-    want = twin(c, w, terms)
+    want = reference_loss(c, w, terms)
     assert met == pytest.approx(want[0], rel=1e-5)
     steps = np.ones(len(w))
     steps[c.layout.n_node : c.layout.n_node + c.layout.n_edge] = (1 + 0.01 * c.data.n_tokens) ** -0.35
@@ -264,11 +264,11 @@ def test_boosting_in_log_space_agrees(span: float) -> None:
     full = np.concatenate([w, np.zeros(6)])
     weight = np.array([0.4, 1.7])
     want = quantities(full, c.X, c.gold, shape, weight)
-    for ways in ("", "log", "log,slow", "baseline"):
-        with forced(ways):
+    for code_path in ("", "log", "log,slow", "baseline"):
+        with forced(code_path):
             b = _core.Boosting(c.data, c.layout, start=w, sample_weight=weight)
             went = _core.taken().get("log", 0)
-        assert (went > 0) == ("log" in ways or span > 229.6), (ways, went)
+        assert (went > 0) == ("log" in code_path or span > 229.6), (code_path, went)
         np.testing.assert_allclose(
             b.losses(), [losses.minus_log_p(s, y) for s, y in zip(c.scores(w), c.gold)], rtol=1e-9, atol=1e-9
         )
@@ -318,14 +318,14 @@ def test_locked_vocabulary_finds_runs_and_single_attributes() -> None:
     scorer = _core.Scorer(layouts, w)
     want = scorer.viterbi(growing)
     vocabulary.lock()
-    for ways in ("", "runs", "single", "runs,table", "runs,table,baseline", "single,table"):
+    for code_path in ("", "runs", "single", "runs,table", "runs,table,baseline", "single,table"):
         for n_jobs in (1, 2):
-            with forced(ways):
+            with forced(code_path):
                 locked = _core.encode_tokens(template, vocabulary, X, n_jobs)
-                assert ("runs" in _core.taken()) == ("runs" in ways), ways
-                np.testing.assert_array_equal(scorer.viterbi(locked), want, err_msg=ways)
+                assert ("runs" in _core.taken()) == ("runs" in code_path), code_path
+                np.testing.assert_array_equal(scorer.viterbi(locked), want, err_msg=code_path)
             for ours, slow in zip(locked.node(), growing.node()):
-                np.testing.assert_array_equal(ours, slow, err_msg=ways)
+                np.testing.assert_array_equal(ours, slow, err_msg=code_path)
 
 
 def test_locked_vocabulary_finds_attributes_by_name() -> None:

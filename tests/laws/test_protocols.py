@@ -133,16 +133,20 @@ def test_other_engine_tags_like_the_cpu() -> None:
         tagger = tw.CRF(**SETTINGS, constraints=rules).fit(X, Y)
     ours = tagger.model_.scorer
     assert isinstance(ours, NumpyScorer)
-    twin = tw.CRF(**SETTINGS, constraints=rules)
-    twin.model_ = replace(tagger.model_, scorer=tagger.model_.native)
-    assert isinstance(twin.model_.scorer, _core.Scorer)
+    cpu_tagger = tw.CRF(**SETTINGS, constraints=rules)
+    cpu_tagger.model_ = replace(tagger.model_, scorer=tagger.model_.native)
+    assert isinstance(cpu_tagger.model_.scorer, _core.Scorer)
     allowed = [None, [None, ["A", "N"], None, None, None, "N"], [], [["V"]]]
     for keywords in ({}, {"allowed": allowed}):
-        assert tagger.predict(NEW, **keywords) == twin.predict(NEW, **keywords)
-        for a, b in zip(tagger.predict_marginals(NEW, **keywords), twin.predict_marginals(NEW, **keywords)):
+        assert tagger.predict(NEW, **keywords) == cpu_tagger.predict(NEW, **keywords)
+        for a, b in zip(
+            tagger.predict_marginals(NEW, **keywords), cpu_tagger.predict_marginals(NEW, **keywords)
+        ):
             np.testing.assert_allclose(a, b, atol=1e-5)
         for probability in (False, True):
-            lists = [t.predict_kbest(NEW, 4, probability=probability, **keywords) for t in (tagger, twin)]
+            lists = [
+                t.predict_kbest(NEW, 4, probability=probability, **keywords) for t in (tagger, cpu_tagger)
+            ]
             for a, b in zip(*lists):
                 assert [path for path, _ in a] == [path for path, _ in b]
                 assert [s for _, s in a] == pytest.approx([s for _, s in b], abs=1e-4)
@@ -153,7 +157,7 @@ def test_other_engine_tags_like_the_cpu() -> None:
         {"constraints": False},
         {"constraints": {"once": ["D"]}},
     ):
-        assert tagger.predict(NEW, **keywords) == twin.predict(NEW, **keywords)
+        assert tagger.predict(NEW, **keywords) == cpu_tagger.predict(NEW, **keywords)
 
 
 def test_unsupported_engine_features_raise() -> None:

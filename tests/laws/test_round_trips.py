@@ -103,13 +103,13 @@ def attempt(action: Callable[[], Any]) -> Any:
         return f"{type(error).__name__}: {error}"
 
 
-def deeds(tagger: tw.Tagger, X: Any) -> dict[str, Any]:
+def predictions(tagger: tw.Tagger, X: Any) -> dict[str, Any]:
     """Return the results of all prediction methods of a tagger."""
     lengths = [len(s) for s in corpus.words(corpus.TEST)]
     first, last = tagger.classes_[0], tagger.classes_[-1]
     allowed = [[[last] if t == 0 else [first, last] if t == 1 else None for t in range(n)] for n in lengths]
     found = tagger.predict(X)
-    ways: dict[str, Callable[[], Any]] = {
+    methods: dict[str, Callable[[], Any]] = {
         "pointwise": lambda: tagger.predict(X, decoder="pointwise"),
         "beam": lambda: tagger.predict(X, decoder="beam", beam=2),
         "allowed": lambda: tagger.predict(X, allowed=allowed),
@@ -127,7 +127,7 @@ def deeds(tagger: tw.Tagger, X: Any) -> dict[str, Any]:
         "support": lambda: getattr(tagger, "n_support_", None),
     }
     memory = DocumentState()
-    out: dict[str, Any] = {name: attempt(way) for name, way in ways.items()}
+    out: dict[str, Any] = {name: attempt(method) for name, method in methods.items()}
     out |= {name: getattr(tagger, name) for name in ("classes_", "n_features_", "n_nonzero_")}
     return out | {"predict": found}
 
@@ -137,7 +137,7 @@ def check(tagger: tw.Tagger, other: tw.Tagger, name: str) -> None:
     assert type(other) is type(tagger)
     assert differences(parts(tagger.model_), parts(other.model_)) == []
     X = KINDS[name].test()
-    assert differences(deeds(tagger, X), deeds(other, X)) == []
+    assert differences(predictions(tagger, X), predictions(other, X)) == []
 
 
 def replaced(tagger: tw.Tagger, model: tw.Model) -> tw.Tagger:
@@ -207,12 +207,12 @@ def test_pickles_and_copies_keep_every_part(name: str) -> None:
     """A copy of a tagger, or of its model alone, has every part, parameter and training attribute."""
     tagger = fitted(name)
     whole, rest = parts(tagger.model_), {k: v for k, v in vars(tagger).items() if k != "model_"}
-    for way, trip in COPIES.items():
+    for method, trip in COPIES.items():
         other = trip(tagger)
-        assert differences(whole, parts(other.model_)) == [], way
+        assert differences(whole, parts(other.model_)) == [], method
         left = {k: v for k, v in vars(other).items() if k != "model_"}
-        assert differences(rest, left) == [], way
-        assert differences(whole, parts(trip(tagger.model_))) == [], way
+        assert differences(rest, left) == [], method
+        assert differences(whole, parts(trip(tagger.model_))) == [], method
     check(tagger, pickle.loads(pickle.dumps(tagger)), name)
 
 
@@ -253,12 +253,12 @@ def test_metadata_and_pruning_change_nothing_else(name: str, tmp_path: Path) -> 
     small = tw.load(tmp_path / "pruned", functions=corpus.FUNCTIONS)
     X = KINDS[name].test()
     for one in (small, pickle.loads(pickle.dumps(small))):
-        mine, theirs = deeds(tagger, X), deeds(one, X)
+        mine, theirs = predictions(tagger, X), predictions(one, X)
         mine.pop("n_features_"), theirs.pop("n_features_")
         assert differences(mine, theirs) == []
     # In memory too, where no file rebuilds the rules.
     bare, _ = prune(tagger.model_)
-    assert differences(deeds(small, X), deeds(replaced(tagger, bare), X)) == []
+    assert differences(predictions(small, X), predictions(replaced(tagger, bare), X)) == []
     mine, theirs = parts(tagger.model_), parts(small.model_)
     for part in mine.keys() - {"weights", "layout", "vocabulary", "n_attributes", "arrays"}:
         assert differences(mine[part], theirs[part]) == [], part

@@ -326,15 +326,15 @@ def test_invalid_sentences_are_reported_by_line(shards: tw.Shards, parts: int) -
             first.setdefault(pair, i)
     late = max(first, key=lambda pair: first[pair])
     assert first[late] >= shards.sentences(0)
-    told = []
+    messages = []
     for optimizer, n in (("lbfgs", 1), ("dual", parts)):
         with pytest.raises(tw.TrainingError) as error:
             tw.fit_shards(
                 tw.CRF(optimizer=optimizer, constraints={"forbidden": [list(late)]}), shards, parts=n
             )
-        told.append(str(error.value))
-    assert told[0] == told[1]
-    assert "a.conll" in told[0]
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
+    assert "a.conll" in messages[0]
 
 
 def test_parts_ascend_independently_and_their_mean_is_added(

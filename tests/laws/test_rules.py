@@ -13,9 +13,24 @@ import tagwise as tw
 from tagwise.corpus import schemes
 from tagwise.scores.constraints import Constraints
 
-from . import lawful
-from .lawful import Held, Rule
-from .ruled import BIO, FAST, KINDS, OWN, OWN_RULE, SEEN, TEST, X, Y, allows, fitted, left, speaks, ways
+from . import valid_paths
+from .constrained import (
+    BIO,
+    FAST,
+    KINDS,
+    OWN,
+    OWN_RULE,
+    SEEN,
+    TEST,
+    X,
+    Y,
+    allows,
+    fitted,
+    follows_dictionary,
+    left,
+    path_scores,
+)
+from .valid_paths import Held, Rule
 
 
 class Case(NamedTuple):
@@ -27,26 +42,26 @@ class Case(NamedTuple):
 
 
 RULES = {
-    "none": Case(False, lawful.anything),
+    "none": Case(False, valid_paths.anything),
     "scheme": Case("bio", BIO),
     "auto": Case("auto", BIO),
-    "pair": Case({"forbidden": [("O", "O"), ("I-P", "B-P")]}, lawful.none(("O", "O"), ("I-P", "B-P"))),
-    "start": Case({"forbidden": [(None, "B-P"), (None, "I-Q")]}, lawful.none((None, "B-P"), (None, "I-Q"))),
-    "end": Case({"forbidden": [("O", None)]}, lawful.never("O", None)),
+    "pair": Case({"forbidden": [("O", "O"), ("I-P", "B-P")]}, valid_paths.none(("O", "O"), ("I-P", "B-P"))),
+    "start": Case({"forbidden": [(None, "B-P"), (None, "I-Q")]}, valid_paths.none((None, "B-P"), (None, "I-Q"))),
+    "end": Case({"forbidden": [("O", None)]}, valid_paths.never("O", None)),
     "required": Case(
         {"required": {"B-P": ["I-P", None], "O": "O"}},
-        lawful.both(lawful.followed("B-P", "I-P", None), lawful.followed("O", "O")),
+        valid_paths.both(valid_paths.followed("B-P", "I-P", None), valid_paths.followed("O", "O")),
     ),
     "required-too": Case(  # required steps do not allow forbidden ones
         {
             "forbidden": [("B-P", "I-P"), ("I-Q", None)],
             "required": {"B-P": ["B-Q", "I-P", None], "I-Q": ["B-P", None]},
         },
-        lawful.both(lawful.followed("B-P", "B-Q", None), lawful.followed("I-Q", "B-P")),
+        valid_paths.both(valid_paths.followed("B-P", "B-Q", None), valid_paths.followed("I-Q", "B-P")),
     ),
     "all": Case(OWN, OWN_RULE),
-    "once": Case({"once": ["P"]}, lawful.single("P"), True),
-    "once-all": Case({**OWN, "once": ["P", "Q"]}, lawful.both(OWN_RULE, lawful.single("P", "Q")), True),
+    "once": Case({"once": ["P"]}, valid_paths.single("P"), True),
+    "once-all": Case({**OWN, "once": ["P", "Q"]}, valid_paths.both(OWN_RULE, valid_paths.single("P", "Q")), True),
 }  # fmt: skip
 
 
@@ -56,13 +71,13 @@ LIMITED = [name for name, kind in KINDS.items() if kind.limits]
 
 @functools.cache
 def held_by(name: str, own: bool, words: tuple[str, ...], rule: Rule) -> Held:
-    return Held(ways(name, own, words), rule)
+    return Held(path_scores(name, own, words), rule)
 
 
 def check(name: str, own: bool, rules: list[Rule], once: bool, X: list[list[str]], **how: Any) -> None:
     """Every answer of a tagger on X is that of the valid paths."""
     kind, tagger = KINDS[name], fitted(name, own)
-    held = [Held(ways(name, own, tuple(words)), rule) for words, rule in zip(X, rules)]
+    held = [Held(path_scores(name, own, tuple(words)), rule) for words, rule in zip(X, rules)]
     decoders: list[dict[str, Any]] = [{}, *([{"decoder": "beam", "beam": 700}] if kind.beam else [])]
     if once and name.startswith("kernel"):
         with pytest.raises(tw.ParameterError, match="a kernel model supports only"):
@@ -72,9 +87,9 @@ def check(name: str, own: bool, rules: list[Rule], once: bool, X: list[list[str]
         for h, path in zip(held, tagger.predict(X, **decoder, **how)):
             h.check_best(path)
     if once and not kind.first:
-        for ask in (tagger.predict_kbest, tagger.predict_marginals, tagger.predict_confidence):
+        for method in (tagger.predict_kbest, tagger.predict_marginals, tagger.predict_confidence):
             with pytest.raises(tw.ParameterError, match=r"the constraint `once`|not probabilities"):
-                ask(X, **how)
+                method(X, **how)
         return
     for k in (3, 700):
         for h, found in zip(held, tagger.predict_kbest(X, k, **how)):
@@ -82,13 +97,13 @@ def check(name: str, own: bool, rules: list[Rule], once: bool, X: list[list[str]
     if kind.probability:
         check_probabilities(tagger, held, once, kind.chunks, X, **how)
         return
-    for ask in (
+    for method in (
         tagger.predict_marginals,
         tagger.predict_confidence,
         functools.partial(tagger.predict_kbest, probability=True),
     ):
         with pytest.raises(tw.ParameterError, match="not probabilities"):
-            ask(X, **how)
+            method(X, **how)
     if kind.first:
         check_pointwise(tagger, held, once, X, **how)
         return
@@ -132,7 +147,7 @@ def check_probabilities(
         logs = np.log(np.where(table > 0, table, 1.0))
         np.testing.assert_allclose(c.entropy, -(table * logs).sum(axis=1), atol=1e-4)
         if chunks:
-            assert [tuple(span) for span, _ in c.chunks] == lawful.pieces(tuple(c.labels))
+            assert [tuple(span) for span, _ in c.chunks] == valid_paths.pieces(tuple(c.labels))
             for span, p in c.chunks:
                 assert p == pytest.approx(h.chunks[tuple(span)], abs=2e-5)
         else:
@@ -146,13 +161,13 @@ def check_probabilities(
             np.testing.assert_allclose(ps, [h.chunks[tuple(span)] for span in spans], atol=2e-5)
     if "allowed" not in how:  # the labels of a sequence replace `allowed`
         for words, h in zip(X[2:], held[2:]):
-            paths = lawful.every(labels, len(words))[::3]
+            paths = valid_paths.every(labels, len(words))[::3]
             p = tagger.sequence_probability([words] * len(paths), paths, **how)
             np.testing.assert_allclose(p, [h.p.get(path, 0.0) for path in paths], atol=2e-5)
         words, h = X[2], held[2]
         part = [{"O", "B-P"}, None]
         p = tagger.sequence_probability([words], [part], **how)
-        assert p[0] == pytest.approx(h.chance(lawful.within(part)), abs=2e-5)
+        assert p[0] == pytest.approx(h.chance(valid_paths.within(part)), abs=2e-5)
 
 
 ALLOWED: list[Any] = [
@@ -173,8 +188,10 @@ def test_constraints_of_a_call_restrict_every_result(name: str, rule: str) -> No
     """Every answer with `constraints=`, with and without `allowed=`, is that of the valid paths."""
     case = RULES[rule]
     check(name, False, [case.rule] * len(TEST), case.once, TEST, constraints=case.given)
-    held = [lawful.both(case.rule, other) for other in allows(ALLOWED)]
-    able = [i for i, h in enumerate(held) if any(map(h, lawful.every(fitted(name).classes_, len(TEST[i]))))]
+    held = [valid_paths.both(case.rule, other) for other in allows(ALLOWED)]
+    able = [
+        i for i, h in enumerate(held) if any(map(h, valid_paths.every(fitted(name).classes_, len(TEST[i]))))
+    ]
     assert 2 in able
     assert len(able) >= 3
     rules, words, allowed = ([part[i] for i in able] for part in (held, TEST, ALLOWED))
@@ -187,12 +204,12 @@ def test_auto_infers_the_scheme(scheme: str) -> None:
     spans = [[("P", 0, 2), ("P", 2, 3)], [("P", 1, 3), ("Q", 3, 4)], [("Q", 0, 1)]]
     gold = [schemes.from_spans(found, 4, scheme) for found in spans]
     words = [["ann", "lee", "bo", "the"], ["the", "ann", "lee", "bay"], ["bay", "the", "the", "the"]]
-    rule, mixed = lawful.of_scheme(scheme), [["lee", "ann", "bay", "bo"], ["bo"], ["the", "lee"]]
+    rule, mixed = valid_paths.of_scheme(scheme), [["lee", "ann", "bay", "bo"], ["bo"], ["the", "lee"]]
     free = tw.CRF(**FAST).fit(words, gold)
     own = tw.CRF(**FAST, constraints="auto").fit(words, gold)
     for tagger, how in ((free, {"constraints": "auto"}), (own, {})):
         for x, found in zip(mixed, tagger.predict_kbest(mixed, 10_000, **how)):
-            Held(lawful.ways(tagger.model_, x), rule).check_list(found, 10_000)
+            Held(valid_paths.path_scores(tagger.model_, x), rule).check_list(found, 10_000)
 
 
 # -- rules of the model --------------------------------------------------------------------------------------
@@ -224,8 +241,8 @@ def test_words_have_the_properties_used_below() -> None:
     assert "new" not in SEEN
     labels = fitted("crf").classes_
     for words, possible in zip(WORDS, [True, True, True, False, False, True]):
-        rule = lawful.both(OWN_RULE, speaks(words))
-        assert any(map(rule, lawful.every(labels, len(words)))) == possible
+        rule = valid_paths.both(OWN_RULE, follows_dictionary(words))
+        assert any(map(rule, valid_paths.every(labels, len(words)))) == possible
 
 
 @pytest.mark.parametrize("name", LIMITED)
@@ -237,7 +254,7 @@ def test_constraints_and_dictionary_of_the_model(name: str) -> None:
     """
     labels, pair = fitted(name).classes_, RULES["pair"]
     check(name, True, [left(OWN_RULE, w, labels) for w in WORDS], False, WORDS)
-    check(name, True, [left(lawful.anything, w, labels) for w in WORDS], False, WORDS, constraints=False)
+    check(name, True, [left(valid_paths.anything, w, labels) for w in WORDS], False, WORDS, constraints=False)
     check(name, True, [left(pair.rule, w, labels) for w in WORDS], False, WORDS, constraints=pair.given)
     held = [left(OWN_RULE, words, labels, allowed) for words, allowed in zip(WORDS, OTHERS)]
     check(name, True, held, False, WORDS, allowed=OTHERS)
@@ -253,12 +270,14 @@ def once_fitted(name: str) -> tw.Tagger:
 def test_once_labels_override_the_dictionary(name: str) -> None:
     """bo is always B-P: the dictionary is dropped for a sentence with two of them, not for one with a single one."""
     tagger, words = once_fitted(name), [["bo", "the", "bo"], ["bo", "new", "the"], ["ann", "ann"]]
-    seen = lawful.counted(X, Y, 2)
+    seen = valid_paths.counted(X, Y, 2)
     assert seen["bo"] == {"B-P"}
-    once = lawful.single("P")
-    for how, rule in (({}, lawful.both(BIO, once)), ({"constraints": {"once": ["P"]}}, once)):
+    once = valid_paths.single("P")
+    for how, rule in (({}, valid_paths.both(BIO, once)), ({"constraints": {"once": ["P"]}}, once)):
         for x, path in zip(words, tagger.predict(words, **how)):
-            Held(lawful.ways(tagger.model_, x), left(rule, x, tagger.classes_, None, seen)).check_best(path)
+            Held(
+                valid_paths.path_scores(tagger.model_, x), left(rule, x, tagger.classes_, None, seen)
+            ).check_best(path)
             (alone,) = tagger.predict([x], **how)
             assert alone == path
     assert tagger.predict([["bo", "new", "the"]])[0][0] == "B-P"
@@ -298,21 +317,21 @@ def test_contradicting_constraints_name_the_sentence(name: str) -> None:
     kind, tagger = KINDS[name], fitted(name)
     words = [["ann", "the"], ["ann", "the"], ["bo"]]
     how: dict[str, Any] = {"allowed": [None, ["O", "I-P"], None], "constraints": "bio"}
-    asks: list[Any] = [tagger.predict, tagger.predict_kbest]
+    methods: list[Any] = [tagger.predict, tagger.predict_kbest]
     if kind.beam:
-        asks.append(functools.partial(tagger.predict, decoder="beam"))
+        methods.append(functools.partial(tagger.predict, decoder="beam"))
     if kind.probability:
-        asks += [
+        methods += [
             tagger.predict_marginals,
             tagger.predict_confidence,
             functools.partial(tagger.predict, decoder="pointwise"),
             functools.partial(tagger.predict_kbest, probability=True),
         ]
-    for ask in asks:
+    for method in methods:
         with pytest.raises(
             ValueError, match=r"sentence 1: no label sequence is allowed.*relax the constraints"
         ):
-            ask(words, **how)
+            method(words, **how)
     if kind.first:
         with pytest.raises(ValueError, match="sentence 1: no label sequence is allowed"):
             tagger.predict(words, allowed=how["allowed"], constraints={"scheme": "bio", "once": ["P"]})
@@ -323,9 +342,9 @@ def test_scheme_constraints_equal_its_grammar(scheme: str) -> None:
     """Start, pairs and end of a scheme accept exactly the sequences of its grammar."""
     labels = ["O", *(f"{tag}-{kind}" for kind in ("P", "Q") for tag in scheme.rstrip("12") if tag != "O")]
     for given in (scheme, scheme.lower(), {"scheme": scheme}):
-        rules, rule = Constraints.parse(given).rules(labels), lawful.of_scheme(scheme)
+        rules, rule = Constraints.parse(given).rules(labels), valid_paths.of_scheme(scheme)
         for length in (1, 2, 3):
-            for path in lawful.every(labels, length):
+            for path in valid_paths.every(labels, length):
                 ids = [labels.index(y) for y in path]
                 taken = (
                     rules.start[ids[0]]

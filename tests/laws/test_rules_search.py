@@ -14,11 +14,11 @@ from tagwise import _core
 from tagwise.decoding.lookback import DocumentState
 from tagwise.decoding.plan import Query
 
-from . import lawful
-from .lawful import Held
+from . import valid_paths
+from .constrained import BIO, OWN, OWN_RULE, TEST, X, Y, fitted, left, own_step, path_scores
 from .reference import history as twin
 from .reference import scores as chain_scores
-from .ruled import BIO, OWN, OWN_RULE, TEST, X, Y, fitted, left, own_step, ways
+from .valid_paths import Held
 
 
 def first_order(tagger: tw.Tagger, words: list[str]) -> Any:
@@ -47,7 +47,7 @@ def test_full_list_has_the_scores_of_the_weights(name: str) -> None:
     index = {label: i for i, label in enumerate(tagger.classes_)}
     for words in TEST:
         s = first_order(tagger, words)
-        for path, h in ways(name, False, tuple(words)).items():
+        for path, h in path_scores(name, False, tuple(words)).items():
             local = twin.local_score(s)
             assert h == pytest.approx(twin.total(local, tuple(index[y] for y in path)), abs=1e-4)
 
@@ -100,8 +100,8 @@ def test_local_models_are_normalised_over_valid_successors() -> None:
     labels = tagger.classes_
     for words in TEST:
         s = first_order(tagger, words)
-        T, ways = len(words), {}
-        for path in lawful.every(labels, T):
+        T, path_scores = len(words), {}
+        for path in valid_paths.every(labels, T):
             if not BIO(path):
                 continue
             ids, h = [labels.index(y) for y in path], 0.0
@@ -109,8 +109,8 @@ def test_local_models_are_normalised_over_valid_successors() -> None:
                 row = s.node[t] + (s.start if t == 0 else s.edge[ids[t - 1]]) + (s.end if t == T - 1 else 0.0)
                 ok = [t == 0 or z[0] != "I" or path[t - 1][1:] == z[1:] for z in labels]
                 h += row[y] - np.log(np.exp(row[ok]).sum())
-            ways[path] = h
-        held = Held(ways, lawful.anything)
+            path_scores[path] = h
+        held = Held(path_scores, valid_paths.anything)
         held.check_best(tagger.predict([words], constraints="bio")[0])
         held.check_list(tagger.predict_kbest([words], 700, constraints="bio")[0], 700)
         held.check_list(tagger.predict_kbest([words], 5, probability=True, constraints="bio")[0], 5, True)
@@ -129,8 +129,8 @@ def far_local(tagger: tw.Tagger, words: list[str], earlier: list[tuple[str, int]
 
 @pytest.mark.parametrize("document", [False, True])
 @pytest.mark.parametrize("own", [False, True])
-@pytest.mark.parametrize("way", ["whole", "memory"])
-def test_history_and_documents_use_constrained_labels(document: bool, own: bool, way: str) -> None:
+@pytest.mark.parametrize("variant", ["whole", "memory"])
+def test_history_and_documents_use_constrained_labels(document: bool, own: bool, variant: str) -> None:
     """A cell follows its best valid prefix.
 
     Later sentences of a document use the constrained labels of earlier ones.
@@ -143,13 +143,13 @@ def test_history_and_documents_use_constrained_labels(document: bool, own: bool,
     )
     more: dict[str, Any] = {"constraints": OWN, "dictionary": 2} if own else {}
     tagger = tw.MIRA(features="S1", epochs=2, history=(1, 2), document=document, **more).fit(corpus)
-    seen = lawful.counted(X, Y, 2) if own else {}
+    seen = valid_paths.counted(X, Y, 2) if own else {}
     labels = tagger.classes_
     words = [["ann", "new", "lee", "the"], ["new", "lee", "ann", "new"], ["the", "new", "lee", "new"]]
     test = tw.Corpus([tw.Sentence({"word": x}, doc="0" if i == 0 else None) for i, x in enumerate(words)])
     allowed: list[Any] = [None, [{"O", "B-P"}, None, None, {"O", "I-Q"}], None]
     how: dict[str, Any] = {} if own else {"constraints": OWN}
-    if way == "whole":
+    if variant == "whole":
         found = tagger.predict(test, allowed=allowed, **how)
     else:
         memory, found = DocumentState(), []
@@ -160,10 +160,10 @@ def test_history_and_documents_use_constrained_labels(document: bool, own: bool,
         assert left(OWN_RULE, x, labels, sets, seen)(tuple(path))
         at = [seen.get(w) for w in x] if sets is None else [s or seen.get(w) for s, w in zip(sets, x)]
 
-        def lawful_step(t: int, T: int, before: str | None, label: str, at: Any = at) -> bool:
+        def valid_step(t: int, T: int, before: str | None, label: str, at: Any = at) -> bool:
             return (at[t] is None or label in at[t]) and own_step(t, T, before, label)
 
-        local = step_rule(tagger, far_local(tagger, x, earlier), lawful_step, len(x))
+        local = step_rule(tagger, far_local(tagger, x, earlier), valid_step, len(x))
         best = twin.decode(local, len(x), len(labels), 1)[0]
         ids = tuple(labels.index(y) for y in path)
         assert twin.total(local, ids) == pytest.approx(best[0], abs=1e-5)

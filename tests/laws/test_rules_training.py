@@ -15,10 +15,10 @@ import tagwise as tw
 from tagwise import _core
 from tagwise.learners import gradient, problem
 
-from . import lawful
-from .lawful import Held, Path, Rule
+from . import valid_paths
+from .constrained import OWN, OWN_RULE, X, Y, own_step
 from .reference import mira, svm
-from .ruled import OWN, OWN_RULE, X, Y, own_step
+from .valid_paths import Held, Path, Rule
 
 Make = Callable[..., tw.Tagger]
 
@@ -144,17 +144,17 @@ def test_partial_fit_uses_the_constraints(kind: str) -> None:
 # One word of four tokens has a label on a quarter of them, and a gold path contains that label.
 SHARE = {"dictionary": 2, "dictionary_share": 0.4}
 LIMITS: dict[str, tuple[dict[str, Any], Rule, Any]] = {
-    "none": ({}, lawful.anything, None),
-    "bio": ({"constraints": "bio"}, lawful.of_scheme("IOB2"), None),
-    "auto": ({"constraints": "auto"}, lawful.of_scheme("IOB2"), None),
+    "none": ({}, valid_paths.anything, None),
+    "bio": ({"constraints": "bio"}, valid_paths.of_scheme("IOB2"), None),
+    "auto": ({"constraints": "auto"}, valid_paths.of_scheme("IOB2"), None),
     "own": ({"constraints": OWN}, OWN_RULE, None),
-    "dictionary": ({"dictionary": 3}, lawful.anything, (3, 0.0)),
-    "share": (SHARE, lawful.anything, (2, 0.4)),
+    "dictionary": ({"dictionary": 3}, valid_paths.anything, (3, 0.0)),
+    "share": (SHARE, valid_paths.anything, (2, 0.4)),
     "both": ({"constraints": OWN, **SHARE}, OWN_RULE, (2, 0.4)),
-    "once": ({"constraints": {"once": ["P"]}}, lawful.single("P"), None),
+    "once": ({"constraints": {"once": ["P"]}}, valid_paths.single("P"), None),
     "once-both": (
         {"constraints": {**OWN, "once": ["P", "Q"]}, "dictionary": 3},
-        lawful.both(OWN_RULE, lawful.single("P", "Q")),
+        valid_paths.both(OWN_RULE, valid_paths.single("P", "Q")),
         (3, 0.0),
     ),
 }
@@ -164,10 +164,10 @@ LIMITS: dict[str, tuple[dict[str, Any], Rule, Any]] = {
 def trained_on(limits: str) -> list[Rule]:
     """Return the rule of each training sentence. The dictionary is ignored for words without the gold label."""
     _, rule, counts = LIMITS[limits]
-    seen = {} if counts is None else lawful.counted(X, Y, *counts)
+    seen = {} if counts is None else valid_paths.counted(X, Y, *counts)
     known = [[seen.get(w) for w in words] for words in X]
     known = [[s if s and y in s else None for s, y in zip(sets, gold)] for sets, gold in zip(known, Y)]
-    return [functools.cache(lawful.both(rule, lawful.within(sets))) for sets in known]
+    return [functools.cache(valid_paths.both(rule, valid_paths.within(sets))) for sets in known]
 
 
 def test_constraints_leave_different_numbers_of_paths() -> None:
@@ -177,9 +177,9 @@ def test_constraints_leave_different_numbers_of_paths() -> None:
     for name in LIMITS:
         rules = trained_on(name)
         assert all(rule(tuple(gold)) for rule, gold in zip(rules, Y))
-        counts[name] = [sum(map(rule, lawful.every(labels, len(x)))) for rule, x in zip(rules, X)]
+        counts[name] = [sum(map(rule, valid_paths.every(labels, len(x)))) for rule, x in zip(rules, X)]
     assert len({tuple(n) for n in counts.values()}) == len(LIMITS) - 1  # auto is bio
-    assert lawful.counted(X, Y, *LIMITS["share"][2])["lee"] != lawful.counted(X, Y, 2)["lee"]
+    assert valid_paths.counted(X, Y, *LIMITS["share"][2])["lee"] != valid_paths.counted(X, Y, 2)["lee"]
 
 
 def loss_of(loss: str, held: Held, gold: Path, labels: Any) -> float:
@@ -218,10 +218,10 @@ def test_loss_sums_over_valid_paths(name: str, limits: str) -> None:
         labels, total = list(tagger.classes_), 0.0
         for words, gold, rule, w in zip(X, Y, trained_on(limits), weight):
             if iterations:
-                ways = lawful.ways(tagger.model_, words)
+                path_scores = valid_paths.path_scores(tagger.model_, words)
             else:
-                ways = dict.fromkeys(lawful.every(labels, len(words)), 0.0)
-            total += w * loss_of(loss, Held(ways, rule), tuple(gold), labels)
+                path_scores = dict.fromkeys(valid_paths.every(labels, len(words)), 0.0)
+            total += w * loss_of(loss, Held(path_scores, rule), tuple(gold), labels)
         squares = float(np.sum(tagger.model_.scorer.weights.astype(float) ** 2))
         if tagger.model_.lookback is not None:
             squares += float(np.sum(tagger.model_.lookback.weights.astype(float) ** 2))
@@ -234,7 +234,7 @@ def test_loss_sums_over_valid_paths(name: str, limits: str) -> None:
 def test_pieces_keep_the_constraints_of_their_sentence(loss: str, limits: str) -> None:
     """In pieces of two tokens, start and end rules hold only at the true ends: by counting, at weights of 0."""
     tagger = tw.CRF(features="S1", l2=0.0, max_iter=0, max_length=2, loss=loss, **LIMITS[limits][0]).fit(X, Y)
-    seen = lawful.counted(X, Y, *LIMITS[limits][2]) if LIMITS[limits][2] else {}
+    seen = valid_paths.counted(X, Y, *LIMITS[limits][2]) if LIMITS[limits][2] else {}
     labels, total = tagger.classes_, 0.0
     for words, gold in zip(X, Y):
         n = len(words)
@@ -248,10 +248,10 @@ def test_pieces_keep_the_constraints_of_their_sentence(loss: str, limits: str) -
                 befores = (
                     labels if t == first > 0 else [before]
                 )  # the label before is in another piece: any that fits
-                speaks = known is not None and gold[t] in known
-                return (not speaks or y in known) and any(own_step(t, len(words), z, y) for z in befores)
+                restricts = known is not None and gold[t] in known
+                return (not restricts or y in known) and any(own_step(t, len(words), z, y) for z in befores)
 
-            paths = lawful.every(labels, b - a)
+            paths = valid_paths.every(labels, b - a)
             count = sum(all(step(a + i, p[i - 1] if i else None, y) for i, y in enumerate(p)) for p in paths)
             total += np.log(count) if loss == "log" else count - 1
     assert tagger.objective_ == pytest.approx(total, rel=1e-5)
@@ -264,21 +264,21 @@ def test_optimum_matches_expected_counts_over_valid_paths(name: str, limits: str
     l2 = 0.2
     params = {**CRFS[name], **LIMITS[limits][0]}
     tagger = tw.CRF(features="S1", l2=l2, tol=0.0, max_iter=60, **params).fit(X, Y)
-    twin = Twin(tagger)
-    want = np.zeros(len(twin))
+    reference_model = ReferenceModel(tagger)
+    want = np.zeros(len(reference_model))
     for i, (words, gold, rule) in enumerate(zip(X, Y, trained_on(limits))):
-        held = Held(lawful.ways(tagger.model_, words), rule)
-        want += twin.features(i, tuple(gold))
+        held = Held(valid_paths.path_scores(tagger.model_, words), rule)
+        want += reference_model.features(i, tuple(gold))
         for path, p in held.p.items():
-            want -= p * twin.features(i, path)
-    np.testing.assert_allclose(2 * l2 * twin.weights, want, atol=2e-3)
+            want -= p * reference_model.features(i, path)
+    np.testing.assert_allclose(2 * l2 * reference_model.weights, want, atol=2e-3)
     assert np.abs(want).max() > 0.1
 
 
 # -- steps against valid paths -------------------------------------------------------------------------------
 
 
-class Twin:
+class ReferenceModel:
     """Feature counts of a tagger's paths: attributes, transitions, start and end, labels two back."""
 
     def __init__(self, tagger: tw.Tagger) -> None:
@@ -324,7 +324,7 @@ class Twin:
 
     def table(self, i: int, rule: Rule) -> tuple[list[Path], np.ndarray]:
         """Return the valid paths of a sentence in tie-breaking order, and their features [paths, size]."""
-        paths = [path for path in lawful.every(self.labels, len(X[i])) if rule(path)]
+        paths = [path for path in valid_paths.every(self.labels, len(X[i])) if rule(path)]
         paths.sort(key=lambda path: [self.labels.index(y) for y in reversed(path)])
         return paths, np.array([self.features(i, path) for path in paths])
 
@@ -334,10 +334,16 @@ def wrong(gold: Path, path: Path) -> float:
     return float(sum(a != b for a, b in zip(gold, path)))
 
 
-def steps(twin: Twin, rules: list[Rule], epochs: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
+def steps(
+    reference_model: ReferenceModel, rules: list[Rule], epochs: int, kind: str
+) -> tuple[np.ndarray, np.ndarray]:
     """Return last and averaged weights of an online learner over the valid paths."""
-    w, total, variance = np.zeros(len(twin)), np.zeros(len(twin)), np.ones(len(twin))
-    tables = [twin.table(i, rule) for i, rule in enumerate(rules)]
+    w, total, variance = (
+        np.zeros(len(reference_model)),
+        np.zeros(len(reference_model)),
+        np.ones(len(reference_model)),
+    )
+    tables = [reference_model.table(i, rule) for i, rule in enumerate(rules)]
     for _ in range(epochs):
         for (paths, features), gold in zip(tables, map(tuple, Y)):
             right = features[paths.index(gold)]
@@ -348,14 +354,14 @@ def steps(twin: Twin, rules: list[Rule], epochs: int, kind: str) -> tuple[np.nda
                 cost = np.array([wrong(gold, paths[j]) for j in top])
                 w = mira.closest(w, d, cost) if len(top) else w
             elif paths[ranked[0]] != gold:
-                d, lack = right - features[ranked[0]], wrong(gold, paths[ranked[0]])
-                lack -= w @ (right - features[ranked[0]])
+                d, shortfall = right - features[ranked[0]], wrong(gold, paths[ranked[0]])
+                shortfall -= w @ (right - features[ranked[0]])
                 if kind == "perceptron":
                     w = w + d
                 elif kind == "pa":
-                    w = w + min(1.0, max(0.0, lack) / (d @ d)) * d
+                    w = w + min(1.0, max(0.0, shortfall) / (d @ d)) * d
                 else:
-                    alpha = max(0.0, lack) / (1.0 + d**2 @ variance)
+                    alpha = max(0.0, shortfall) / (1.0 + d**2 @ variance)
                     w, variance = w + alpha * variance * d, 1 / (1 / variance + d**2)
             total += w
     return w, total / (epochs * len(X))
@@ -379,18 +385,20 @@ def test_steps_are_against_valid_paths(name: str, limits: str) -> None:
     common: dict[str, Any] = {"features": "S1", "epochs": 2, "shuffle": False, "all_pairs": True}
     for average in (False, True):
         tagger = make(**common, average=average, **LIMITS[limits][0]).fit(X, Y)
-        twin = Twin(tagger)
-        want = steps(twin, trained_on(limits), 2, kind)[average]
-        np.testing.assert_allclose(twin.weights, want, atol=2e-4)
-    free = Twin(make(**common).fit(X, Y))
-    assert (name, limits) == ("perceptron", "once") or np.abs(free.weights - twin.weights).max() > 1e-3
+        reference_model = ReferenceModel(tagger)
+        want = steps(reference_model, trained_on(limits), 2, kind)[average]
+        np.testing.assert_allclose(reference_model.weights, want, atol=2e-4)
+    free = ReferenceModel(make(**common).fit(X, Y))
+    assert (name, limits) == ("perceptron", "once") or np.abs(
+        free.weights - reference_model.weights
+    ).max() > 1e-3
 
 
 @pytest.mark.parametrize("limits", ["own", "both"])
 def test_kernel_perceptron_steps_like_the_primal(limits: str) -> None:
     """With the linear kernel every path of every sentence has the score of the reference weights."""
     common: dict[str, Any] = {"features": "S1", "epochs": 2, "shuffle": False, "all_pairs": True}
-    primal = Twin(tw.Perceptron(**common).fit(X, Y))
+    primal = ReferenceModel(tw.Perceptron(**common).fit(X, Y))
     want = steps(primal, trained_on(limits), 2, "perceptron")[1]
     for form in ("rows", "auto"):
         dual = tw.Perceptron(**common, kernel="linear", form=form, **LIMITS[limits][0]).fit(X, Y)
@@ -400,13 +408,15 @@ def test_kernel_perceptron_steps_like_the_primal(limits: str) -> None:
         scores_agree(free, primal, want)
 
 
-def scores_agree(tagger: tw.Tagger, twin: Twin, w: np.ndarray, atol: float = 1e-4) -> None:
+def scores_agree(
+    tagger: tw.Tagger, reference_model: ReferenceModel, w: np.ndarray, atol: float = 1e-4
+) -> None:
     """All paths of the shorter sentences have the scores of these weights."""
     for i, words in enumerate(X):
         if len(words) < 4:
-            ways = lawful.ways(tagger.model_, words)
-            want = [w @ twin.features(i, path) for path in ways]
-            np.testing.assert_allclose(list(ways.values()), want, atol=atol)
+            path_scores = valid_paths.path_scores(tagger.model_, words)
+            want = [w @ reference_model.features(i, path) for path in path_scores]
+            np.testing.assert_allclose(list(path_scores.values()), want, atol=atol)
 
 
 @pytest.mark.parametrize("limits", ["own", "both"])
@@ -422,22 +432,22 @@ def test_svm_margins_are_against_valid_paths(limits: str, slack: str) -> None:
         "max_paths": 200,
     }
     made = tw.HMSVM(**common, **LIMITS[limits][0]).fit(X, Y)
-    twin = Twin(made)
+    reference_model = ReferenceModel(made)
     d, sentence = [], []
     for i, (gold, rule) in enumerate(zip(map(tuple, Y), trained_on(limits))):
-        paths, features = twin.table(i, rule)
+        paths, features = reference_model.table(i, rule)
         right = features[paths.index(gold)]
         d += [right - row for path, row in zip(paths, features) if path != gold]
         sentence += [i] * (len(paths) - 1)
     rows, of = np.array(d), np.array(sentence)
     alpha = svm._dual(rows @ rows.T / 4, np.ones(len(rows)), of, 0.3, slack)
     want = alpha @ rows / 2
-    lack = np.maximum(0.0, 1.0 - rows @ want / 2)
-    xi = lack.sum() if slack == "sequence" else sum(lack[of == i].max() for i in set(sentence))
+    shortfall = np.maximum(0.0, 1.0 - rows @ want / 2)
+    xi = shortfall.sum() if slack == "sequence" else sum(shortfall[of == i].max() for i in set(sentence))
     assert made.objective_ == pytest.approx(want @ want / 2 + 0.3 * xi, rel=1e-3)
-    np.testing.assert_allclose(twin.weights, want, atol=0.02)
+    np.testing.assert_allclose(reference_model.weights, want, atol=0.02)
     kernel = tw.HMSVM(**common, kernel="poly", degree=1, coef=0.0, **LIMITS[limits][0]).fit(X, Y)
-    scores_agree(kernel, twin, want, atol=0.05)
+    scores_agree(kernel, reference_model, want, atol=0.05)
     assert kernel.objective_ == pytest.approx(made.objective_, rel=1e-3)
     for free in (
         tw.HMSVM(**common).fit(X, Y),
@@ -469,21 +479,21 @@ OUTSIDE: dict[str, tuple[Any, list[str], str]] = {
 )
 def test_gold_labels_outside_the_constraints_are_reported(name: str, kind: str) -> None:
     """The error names the sentence, and its line if the corpus has lines. Training stops."""
-    given, bad, what = OUTSIDE[kind]
+    given, bad, message = OUTSIDE[kind]
     words, gold = [["ann", "lee"], ["ann"], ["the", "lee"]], [["B-P", "I-P"], ["B-P"], bad]
     tagger = LEARNERS[name](constraints=given)
     corpus = tw.Corpus(
         [tw.Sentence({"word": x, "label": y}, "label", line=n) for x, y, n in zip(words, gold, (1, 4, 6))]
     )
-    asks = [tagger.fit]
+    calls = [tagger.fit]
     if isinstance(tagger, (tw.MIRA, tw.PassiveAggressive, tw.AROW)) and not name.startswith("history"):
-        asks.append(tagger.partial_fit)
-    for ask in asks:
-        with pytest.raises(tw.TrainingError, match=f"^sentence 2: {what}") as raised:
-            ask(words, gold)
+        calls.append(tagger.partial_fit)
+    for call in calls:
+        with pytest.raises(tw.TrainingError, match=f"^sentence 2: {message}") as raised:
+            call(words, gold)
         assert raised.value.sentence == 2
-        with pytest.raises(tw.TrainingError, match=rf"^sentence 2 \(line 6\): {what}") as raised:
-            ask(corpus)
+        with pytest.raises(tw.TrainingError, match=rf"^sentence 2 \(line 6\): {message}") as raised:
+            call(corpus)
         assert pickle.loads(pickle.dumps(raised.value)).sentence == 2
 
 
@@ -512,9 +522,9 @@ def test_auto_warns_about_converted_sentences(caplog: pytest.LogCaptureFixture) 
     )
     want = tw.MIRA(features="S1", constraints="bio").fit(words, right)
     assert not caplog.messages
-    for ask, first in (((words, gold), "sentence 2"), ((corpus,), "sentence 2 (line 6)")):
+    for call, first in (((words, gold), "sentence 2"), ((corpus,), "sentence 2 (line 6)")):
         caplog.clear()
-        tagger = tw.MIRA(features="S1", constraints="auto").fit(*ask)
+        tagger = tw.MIRA(features="S1", constraints="auto").fit(*call)
         assert caplog.messages == [
             f"2 sentences are not valid IOB2 and are read as conlleval does. The first is {first}"
         ]

@@ -159,7 +159,7 @@ ORDER = (
 )  # as documented: the first of equally good fits
 
 
-def twin_detect(sequences: Sequence[Sequence[str]]) -> str | None:
+def reference_detect(sequences: Sequence[Sequence[str]]) -> str | None:
     """Return the scheme that has all tags and the fewest illegal neighbours, or None without chunks."""
     tags = {y.split("-")[0] for labels in sequences for y in labels} - {"O"}
     if not tags:
@@ -177,7 +177,7 @@ def test_detection_of_every_short_sequence() -> None:
     labels = ["O", *(f"{tag}-{kind}" for tag in "BIESLU" for kind in TYPES)]
     for length in range(4):
         for sequence in product(labels, repeat=length):
-            expected = twin_detect([sequence])
+            expected = reference_detect([sequence])
             assert detect(sequence) == expected, sequence
             assert detect([sequence]) == expected, sequence
 
@@ -190,7 +190,7 @@ def test_detection_counts_violations_over_sequences() -> None:
         labels = ["O", *(f"{tag}-{kind}" for tag in tags for kind in TYPES)]
         for _ in range(150):
             sequences = [list(rng.choice(labels, size=rng.integers(1, 7))) for _ in range(rng.integers(1, 4))]
-            expected = twin_detect(sequences)
+            expected = reference_detect(sequences)
             assert detect(sequences) == expected, sequences
             found.add(expected)
     assert found >= set(SCHEMES)

@@ -17,14 +17,14 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 
-from . import told
+from . import constructors
 from .paths import DOUBLE, SINGLE, edges_of, forced, grid
 from .ranges import KINDS, RULES, SPANS, Batch, Exact, draw, exact
 from .reference import losses, scores
 
 #: Spans around the thresholds, for code paths other than the default.
 SOME = (20, 44, 50, 56, 64, 68, 76, 90)
-WAYS = tuple(dict.fromkeys(("", "avx2", "baseline", "sparse", *SINGLE, *DOUBLE)))
+CODE_PATHS = tuple(dict.fromkeys(("", "avx2", "baseline", "sparse", *SINGLE, *DOUBLE)))
 #: Number of labels, and share of nonzero transitions. The last size uses lists.
 SIZES = ((3, 1.0), (9, 1.0), (60, 0.1))
 
@@ -72,13 +72,13 @@ def truth(case: tuple[int, str, float, str, float]) -> tuple[Batch, Exact]:
     return draw(labels, kind, span, rule, 0, listed), exact(labels, kind, span, rule, 0, listed)
 
 
-def close(found: np.ndarray, want: np.ndarray, tolerance: float, *told: object) -> None:
+def close(found: np.ndarray, want: np.ndarray, tolerance: float, *context: object) -> None:
     """The arrays are equal up to rounding, relative for large numbers."""
-    np.testing.assert_allclose(found, want, rtol=tolerance, atol=tolerance, err_msg=str(told))
+    np.testing.assert_allclose(found, want, rtol=tolerance, atol=tolerance, err_msg=str(context))
 
 
-def spans_of(ways: str, labels: int) -> tuple[float, ...]:
-    return SPANS if ways == "" else SOME
+def spans_of(code_path: str, labels: int) -> tuple[float, ...]:
+    return SPANS if code_path == "" else SOME
 
 
 # -- training --------------------------------------------------------------------------------------------------
@@ -90,12 +90,16 @@ def gradient_of(batch: Batch, kept: np.ndarray, node: np.ndarray, pairs: np.ndar
 
 
 @pytest.mark.parametrize(
-    ("labels", "listed", "ways"),
-    [(*size, ways) for ways in WAYS for size in (SIZES[:1] if ways in DOUBLE else SIZES)],
+    ("labels", "listed", "code_path"),
+    [
+        (*size, code_path)
+        for code_path in CODE_PATHS
+        for size in (SIZES[:1] if code_path in DOUBLE else SIZES)
+    ],
 )
-def test_sequential_losses(labels: int, listed: float, ways: str) -> None:
+def test_sequential_losses(labels: int, listed: float, code_path: str) -> None:
     """Value and gradient of the log loss for any gold paths, and of the exponential loss for the best ones."""
-    for case in cases(labels, listed, spans_of(ways, labels)):
+    for case in cases(labels, listed, spans_of(code_path, labels)):
         (batch, right), p = truth(case), problem(*case)
         rows, columns = np.indices(batch.gold.shape)
         gold = np.zeros_like(right.p)
@@ -111,8 +115,10 @@ def test_sequential_losses(labels: int, listed: float, ways: str) -> None:
             factor = weight if loss == "log" else weight * np.exp(np.minimum(large, 20))
             terms = {"loss": loss, "sample_weight": weight, "allowed": support(batch)}
             gradient = np.full(len(p.w), np.nan)
-            with forced(ways):
-                target = told.objective(p.data, p.layout, forbidden=edges_of(batch.forbidden), **terms)
+            with forced(code_path):
+                target = constructors.objective(
+                    p.data, p.layout, forbidden=edges_of(batch.forbidden), **terms
+                )
                 value = target.evaluate(p.w, gradient, 1)
             want = float(weight @ large if loss == "log" else (factor - weight).sum())
             node = factor[:, None, None] * (right.p - gold)
@@ -140,26 +146,28 @@ def test_pointwise_losses(labels: int, listed: float, loss: str) -> None:
             node[b, :n] = g.node
         terms = {"loss": loss, "sample_weight": weight, "allowed": support(batch)}
         size = max(1.0, np.abs(node).max(), np.abs(pairs).max())
-        for ways in ("", "avx2", "baseline", "sparse"):
+        for code_path in ("", "avx2", "baseline", "sparse"):
             gradient = np.full(len(p.w), np.nan)
-            with forced(ways):
-                target = told.objective(p.data, p.layout, forbidden=edges_of(batch.forbidden), **terms)
+            with forced(code_path):
+                target = constructors.objective(
+                    p.data, p.layout, forbidden=edges_of(batch.forbidden), **terms
+                )
                 value = target.evaluate(p.w, gradient, 1)
-            close(np.array(value), np.array(want), 1e-4, case, ways)
-            close(gradient, gradient_of(batch, p.kept, node, pairs), 1e-4 * size, case, ways)
+            close(np.array(value), np.array(want), 1e-4, case, code_path)
+            close(gradient, gradient_of(batch, p.kept, node, pairs), 1e-4 * size, case, code_path)
 
 
 @pytest.mark.parametrize(("labels", "listed"), SIZES)
-@pytest.mark.parametrize("ways", ["", "avx2", "baseline"])
-def test_dual_ascent(labels: int, listed: float, ways: str) -> None:
+@pytest.mark.parametrize("code_path", ["", "avx2", "baseline"])
+def test_dual_ascent(labels: int, listed: float, code_path: str) -> None:
     """The primal at given weights is right, or NaN if a sentence is beyond single precision."""
     right_ones = 0
     for case in cases(labels, listed, spans_of("", labels)):
         (batch, right), p = truth(case), problem(*case)
         if case[3] in ("labels", "both"):
             continue
-        with forced(ways):
-            ascent = told.dual(p.data, p.layout, 0.5, forbidden=edges_of(batch.forbidden))
+        with forced(code_path):
+            ascent = constructors.dual(p.data, p.layout, 0.5, forbidden=edges_of(batch.forbidden))
             ascent.set_weights(p.w)
             primal, (certified, _) = ascent.primal(1), ascent.certificate(1)
         want = float((right.log_z - right.score).sum()) + 0.5 * float(p.w @ p.w)
@@ -175,12 +183,12 @@ def test_dual_ascent(labels: int, listed: float, ways: str) -> None:
 
 @pytest.mark.parametrize(("labels", "listed"), SIZES)
 @pytest.mark.parametrize(
-    "ways", ["", "sparse", "alone", "table", "avx2", "baseline", "sparse,baseline", "log", "log,slow"]
+    "code_path", ["", "sparse", "alone", "table", "avx2", "baseline", "sparse,baseline", "log", "log,slow"]
 )
-def test_marginals(labels: int, listed: float, ways: str) -> None:
-    for case in cases(labels, listed, spans_of(ways, labels)):
+def test_marginals(labels: int, listed: float, code_path: str) -> None:
+    for case in cases(labels, listed, spans_of(code_path, labels)):
         (batch, right), p = truth(case), problem(*case)
-        with forced(ways):
+        with forced(code_path):
             model = _core.Scorer(p.layout, p.w.astype(np.float32), edges_of(batch.forbidden))
             found, log_z = model.marginals(p.data, allowed=support(batch), n_jobs=1)
         close(log_z, right.log_z, 2e-5, case)
@@ -193,7 +201,7 @@ def test_batches_use_every_precision() -> None:
     for case in cases(3, 1.0, SPANS):
         p, batch = problem(*case), truth(case)[0]
         with forced(""):
-            target = told.objective(
+            target = constructors.objective(
                 p.data, p.layout, forbidden=edges_of(batch.forbidden), allowed=support(batch)
             )
             target.evaluate(p.w, np.empty(len(p.w)), 1)
@@ -216,11 +224,11 @@ def test_exact_sums_equal_those_of_the_lattice(rule: str) -> None:
 # -- known cases ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ways", ["", "avx2", "baseline"])
+@pytest.mark.parametrize("code_path", ["", "avx2", "baseline"])
 @pytest.mark.parametrize(
     ("lead", "later"), [(60, 40), (80, 60), (88, 60), (90, 50), (95, 60), (110, 65), (120, 68)]
 )
-def test_only_valid_path_begins_with_an_unlikely_label(lead: float, later: float, ways: str) -> None:
+def test_only_valid_path_begins_with_an_unlikely_label(lead: float, later: float, code_path: str) -> None:
     """O is far ahead at the first token, then I twice, and only B leads to I. All edges score 0."""
     node = np.array([[lead, 0, -np.inf], [0, -200, later], [0, 0, later]])
     edge = np.zeros((3, 3))
@@ -232,10 +240,10 @@ def test_only_valid_path_begins_with_an_unlikely_label(lead: float, later: float
         "allowed": (np.isfinite(node), np.arange(3, dtype=np.uint32)),
         "forbidden": np.array([2], dtype=np.uint32),
     }
-    with forced(ways):
+    with forced(code_path):
         model = _core.Scorer(c.layout, w.astype(np.float32), rules["forbidden"])
         p, log_z = model.marginals(c.data, allowed=rules["allowed"], n_jobs=1)
-        value = told.objective(c.data, c.layout, **rules).evaluate(w, np.empty(len(w)), 1)
+        value = constructors.objective(c.data, c.layout, **rules).evaluate(w, np.empty(len(w)), 1)
     assert np.isclose(log_z[0], right.log_partition(), atol=1e-5)
     assert np.allclose(p, right.marginals(), atol=1e-5)
     assert np.isclose(value, right.log_partition() - right.score(gold), atol=1e-5)
@@ -247,7 +255,7 @@ def test_four_paths_that_tie() -> None:
     right = tw.lattice.Lattice(node, edge)
     c, w = grid(node, edge, (1, 1, 1))
     p, log_z = _core.Scorer(c.layout, w.astype(np.float32)).marginals(c.data, n_jobs=1)
-    value = told.objective(c.data, c.layout).evaluate(w, np.empty(len(w)), 1)
+    value = constructors.objective(c.data, c.layout).evaluate(w, np.empty(len(w)), 1)
     assert np.isclose(log_z[0], right.log_partition(), atol=1e-5)
     assert np.allclose(p, right.marginals(), atol=1e-5)
     assert np.isclose(value, right.log_partition() - right.score((1, 1, 1)), atol=1e-5)

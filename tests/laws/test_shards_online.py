@@ -43,7 +43,7 @@ def whole(shards: tw.Shards) -> _core.Dataset:
     return tw.encode(path / "a.conll", path / "one", features="S1", shard_tokens=10**6).dataset(0)
 
 
-def told(weights: dict[str, Any]) -> tuple[bytes, ...]:
+def state_bytes(weights: dict[str, Any]) -> tuple[bytes, ...]:
     return tuple(np.asarray(weights[name]).tobytes() for name in ("weights", "sums", "variance", "steps"))
 
 
@@ -68,7 +68,7 @@ def test_sequential_shards_equal_the_corpus_in_memory(
         order = visited(shards, config, range(len(shards)), epoch)
         assert sorted(order) == list(range(len(SOME)))
         assert ours.epoch() == pytest.approx(theirs.epoch(order), rel=1e-12)
-        assert told(ours.state()) == told(theirs.state())
+        assert state_bytes(ours.state()) == state_bytes(theirs.state())
         assert ours.weights().tobytes() == theirs.weights().tobytes()
     assert ours.epochs == theirs.epochs == 2
     if shuffle:
@@ -91,7 +91,7 @@ def test_mixing_equals_that_of_the_core(name: str) -> None:
             alone.epoch(np.arange(s, len(p.X), 3, dtype=np.uint32))
             parts.append(alone.state())
         state = mixed(state, parts)
-        assert told(state) == told(theirs.state())
+        assert state_bytes(state) == state_bytes(theirs.state())
         assert state["epochs"] == theirs.epochs
 
 
@@ -122,7 +122,7 @@ def test_mixed_weights_are_the_mean_over_parts(shards: tw.Shards, whole: _core.D
     threads = OnlineShards(LocalParts(shards, config, 1), config, begin, n_jobs=2)
     for _ in range(2):
         threads.epoch()
-    assert told(threads.state()) == told(ours.state())
+    assert state_bytes(threads.state()) == state_bytes(ours.state())
 
 
 @pytest.mark.parametrize("kind", [tw.Perceptron, tw.MIRA, tw.PassiveAggressive, tw.AROW])
@@ -153,7 +153,7 @@ def test_stopped_runs_resume(shards: tw.Shards, tmp_path: Path, parts: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"parts": 9}, "5, the number of shards"),
         ({"history": (1, 2)}, "history"),
@@ -164,9 +164,9 @@ def test_stopped_runs_resume(shards: tw.Shards, tmp_path: Path, parts: int) -> N
     ],
 )
 def test_unsupported_parameters_are_rejected_for_shards(
-    shards: tw.Shards, given: dict[str, Any], said: str
+    shards: tw.Shards, given: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(tw.ParameterError, match=said):
+    with pytest.raises(tw.ParameterError, match=message):
         tw.fit_shards(tw.Perceptron(**given), shards)
 
 

@@ -162,9 +162,9 @@ def test_iterations_kept_iterate_and_reason(name: str) -> None:
     assert result.weights.tolist() == [float(case.kept)]
     assert result.objective == case.values[case.kept]
     first = 0 if case.rules.max_iter == 0 else 1
-    for k, (entry, told) in enumerate(zip(result.history, seen, strict=True), start=first):
-        assert entry == told.as_dict()
-        assert told.max_iter == case.rules.max_iter
+    for k, (entry, reported) in enumerate(zip(result.history, seen, strict=True), start=first):
+        assert entry == reported.as_dict()
+        assert reported.max_iter == case.rules.max_iter
         assert (entry["iteration"], entry["objective"]) == (k, case.values[k])
         assert (entry["gradient_norm"], entry["evaluations"]) == (1.0, 10 * k + 1)
         assert entry["dev_score"] == (None if case.scores is None else case.scores[k - 1])
@@ -204,11 +204,11 @@ def test_callbacks_stop_training_by_returning_true(
     answers: list[Callable[..., Any]], iterations: int, reason: str
 ) -> None:
     """If a callback returns True, training ends after all callbacks have run. The iterate is kept."""
-    told: list[int] = []
-    everyone = [*answers, lambda entry: told.append(entry.iteration)]
+    reported: list[int] = []
+    everyone = [*answers, lambda entry: reported.append(entry.iteration)]
     result = run(states(steady(6)), Stopping(99, 0.0, 1, 0), callbacks=everyone)
     assert (len(result.history), result.best_iteration, result.reason) == (iterations, iterations, reason)
-    assert told == list(range(1, iterations + 1))
+    assert reported == list(range(1, iterations + 1))
     best = run(
         states(steady(6)), Stopping(99, 0.0, 1, 0), callbacks=everyone, dev_score=looked_up([0.9] + [0.1] * 5)
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tagwise import _core
 
-from . import told
+from . import constructors
 from .margins import encode, run
 from .online import corpus
 from .reference import chain, enumeration, model, svm
@@ -29,7 +29,7 @@ class Native(NamedTuple):
     at: np.ndarray  # [features] index into the reference vector
 
     def svm(self, **parameters: Any) -> _core.Svm:
-        return told.svm(self.data, self.layout, **parameters)
+        return constructors.svm(self.data, self.layout, **parameters)
 
 
 def native(p: Problem) -> Native:
@@ -91,23 +91,23 @@ def test_optimality_conditions(slack: str, margin: bool, p: Problem) -> None:
         total += alpha / 2 * (model.features(p.X[i], p.y[i], p.shape) - model.features(p.X[i], y, p.shape))
     np.testing.assert_allclose(w, total, atol=1e-5)
 
-    def lack(i: int, y: chain.Path) -> float:
+    def shortfall(i: int, y: chain.Path) -> float:
         d = model.features(p.X[i], p.y[i], p.shape) - model.features(p.X[i], y, p.shape)
         return float((svm.hamming(p.y[i], y) if margin else 1) - w @ d / 2)
 
     for i, paths in held.items():
-        lacks = {y: lack(i, y) for j, y in svm.constraints(p.y, p.shape.labels) if j == i}
-        worst = max([0.0, *lacks.values()])
+        shortfalls = {y: shortfall(i, y) for j, y in svm.constraints(p.y, p.shape.labels) if j == i}
+        worst = max([0.0, *shortfalls.values()])
         used = sum(alpha for _, alpha in paths)
         if slack == "instance":
             assert used <= C + 1e-9
             # complementary slackness, each product at most the gap
-            assert all(alpha * (worst - lacks[y]) <= 1e-4 for y, alpha in paths)
+            assert all(alpha * (worst - shortfalls[y]) <= 1e-4 for y, alpha in paths)
             assert (C - used) * worst <= 1e-4
         else:
             weight = dict(paths)
-            assert all(alpha * -min(lacks[y], 0.0) <= 1e-4 for y, alpha in paths)
-            assert all((C - weight.get(y, 0.0)) * x <= 1e-4 for y, x in lacks.items() if x > 0)
+            assert all(alpha * -min(shortfalls[y], 0.0) <= 1e-4 for y, alpha in paths)
+            assert all((C - weight.get(y, 0.0)) * x <= 1e-4 for y, x in shortfalls.items() if x > 0)
 
 
 @pytest.mark.parametrize("margin", [False, True])
@@ -220,7 +220,7 @@ def test_optimum_with_edge_attributes() -> None:
     p = Problem(model.Shape(2, 2, True), X, [(0, 1, 1), (1, 0)])
     vocabulary, data = encode(p)
     layout = _core.Layout.build(data, len(vocabulary), 2, all_pairs=True)
-    state = run(told.svm(data, layout, c=0.6, tolerance=1e-6), 1e-5)
+    state = run(constructors.svm(data, layout, c=0.6, tolerance=1e-6), 1e-5)
     # observed pairs only: the reference optimum over the same features
     a = layout.arrays()
     ids = [int(vocabulary.text(i)) for i in range(len(vocabulary))]
@@ -238,7 +238,7 @@ def test_optimum_with_edge_attributes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"),
+    ("bad", "message"),
     [
         ({"c": 0.0}, "C must be a finite number > 0, got 0"),
         ({"c": -1.0}, "C must be a finite number > 0, got -1"),
@@ -257,8 +257,8 @@ def test_optimum_with_edge_attributes() -> None:
     ],
     ids=str,
 )
-def test_invalid_parameters_are_rejected(bad: dict[str, Any], said: str) -> None:
+def test_invalid_parameters_are_rejected(bad: dict[str, Any], message: str) -> None:
     """The error names the parameter and its domain."""
     n = native(corpus(1, 3, n=4))
-    with pytest.raises(ValueError, match=re.escape(said)):
+    with pytest.raises(ValueError, match=re.escape(message)):
         n.svm(**bad)

@@ -12,8 +12,8 @@ import pytest
 from tagwise import _core
 from tagwise.scores.kernels import Kernel
 
-from . import told
-from .kernelled import frame
+from . import constructors
+from .kernel_learners import frame
 from .margins import run as close_the_gap
 from .weighted import COUNTS, WEIGHTS, Bag
 
@@ -49,7 +49,7 @@ def evaluated(
     """Evaluate a separate objective of these sentences."""
     which = list(which)
     more = b.options(option, which)
-    objective = told.objective(b.data(which), b.layout, loss=loss, sample_weight=weight, **more)
+    objective = constructors.objective(b.data(which), b.layout, loss=loss, sample_weight=weight, **more)
     gradient = np.full_like(w, np.nan)
     value, largest = (objective.log_value if log else objective.value)(w, gradient)
     return value, gradient, largest
@@ -155,7 +155,7 @@ def stepped(
     b: Bag, w: np.ndarray, weight: np.ndarray, loss: str, option: str, eta: float
 ) -> tuple[np.ndarray, float]:
     """Return the weights after one step over all sentences, and the loss before it."""
-    core = told.stochastic(
+    core = constructors.stochastic(
         b.data(b.everyone), b.layout, loss=loss, sample_weight=weight, **b.options(option, b.everyone)
     )
     core.set(w)
@@ -206,7 +206,7 @@ def test_skipped_sentences_count_by_their_weight(loss: str, unit: float) -> None
 def boosted(
     b: Bag, which: Iterable[int], weight: np.ndarray | None, w: np.ndarray, **more: Any
 ) -> _core.Boosting:
-    return told.boosting(b.data(which), b.layout, sample_weight=weight, start=w, **more)
+    return constructors.boosting(b.data(which), b.layout, sample_weight=weight, start=w, **more)
 
 
 BOOSTERS: dict[str, dict[str, Any]] = {
@@ -299,10 +299,10 @@ def test_svm_weights_scale_the_slack_penalty(
         which = list(which)
         more = {**common, "c": c, "sample_weight": weight, **b.options(option, which)}
         if kernel is None:
-            solver: Any = told.svm(b.data(which), b.layout, **more)
+            solver: Any = constructors.svm(b.data(which), b.layout, **more)
         else:
             layout = frame(b.vocabulary, b.data(b.everyone), b.labels)
-            solver = told.kernel_svm(b.data(which), layout, kernel, **more)
+            solver = constructors.kernel_svm(b.data(which), layout, kernel, **more)
         state = close_the_gap(solver, 1e-5)
         return state, solver.weights()
 

@@ -12,8 +12,8 @@ import pytest
 from tagwise import _core
 from tagwise.scores.kernels import Kernel
 
-from . import told
-from .kernelled import TWIN, Kernelled, frame, random_sparse
+from . import constructors
+from .kernel_learners import TWIN, KernelProblem, frame, random_sparse
 from .online import KINDS, Native, corpus, learner, native, orders, run, weights_of
 from .reference import history, model, perceptron
 from .weighted import COUNTS, Bag
@@ -52,7 +52,7 @@ def test_history_matches_the_weighted_reference(m: int, far: int, document: bool
         documents = [list(range(i, min(i + 3, len(p.X)))) for i in range(0, len(p.X), 3)]
         flat = np.array([int(w) for sentence in words for w in sentence], dtype=np.uint32)
         starts = np.array([d[0] for d in documents], dtype=np.uint32)
-        learner = told.further_back(
+        learner = constructors.history_online(
             n.data,
             n.layout,
             _core.LookbackSpec(3, m, far, document=document),
@@ -78,7 +78,7 @@ def test_history_matches_the_weighted_reference(m: int, far: int, document: bool
 @pytest.mark.parametrize("form", ["auto", "rows"])
 def test_dual_perceptron_matches_the_weighted_reference(kernel: Kernel, form: str) -> None:
     p = random_sparse(8, n=15)
-    k, order, weight = Kernelled(p), orders(p, 3, 2), weights_of(15)
+    k, order, weight = KernelProblem(p), orders(p, 3, 2), weights_of(15)
     core = k.perceptron(kernel, form=form, sample_weight=weight)
     run(core, order)  # type: ignore[arg-type]
     twins = perceptron.dual_perceptron(p.X, p.y, 5, order, TWIN[kernel.name], weight.tolist())
@@ -113,10 +113,10 @@ def trained(
     online: Any
     if name == "kernel":
         layout = frame(b.vocabulary, b.data(b.everyone), b.labels)
-        online = told.kernel_perceptron(data, layout, Kernel("poly", 2, 1.0), **common)
+        online = constructors.kernel_perceptron(data, layout, Kernel("poly", 2, 1.0), **common)
     elif name.startswith("history"):
         m, far = (int(x) for x in name[-2:])
-        online = told.further_back(data, b.layout, _core.LookbackSpec(b.labels, m, far), **common)
+        online = constructors.history_online(data, b.layout, _core.LookbackSpec(b.labels, m, far), **common)
     else:
         online = learner(Native(data, b.layout, np.zeros(0)), name, **common)
     for _ in range(epochs):

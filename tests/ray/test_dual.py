@@ -27,18 +27,18 @@ def bits(tagger: tw.Tagger) -> tuple[float, bytes]:
 
 
 @pytest.fixture(scope="module")
-def alone(shards: tw.Shards) -> tw.Tagger:
+def single_process(shards: tw.Shards) -> tw.Tagger:
     """Train a model in this process."""
     return tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=PARTS)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
 def test_weights_do_not_depend_on_the_workers(
-    nodes: Any, shards: tw.Shards, alone: tw.Tagger, workers: int
+    nodes: Any, shards: tw.Shards, single_process: tw.Tagger, workers: int
 ) -> None:
     assert bits(
         tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=PARTS, backend="ray", workers=workers)
-    ) == bits(alone)
+    ) == bits(single_process)
 
 
 def test_constraints_and_min_count(nodes: Any, shards: tw.Shards) -> None:
@@ -94,7 +94,9 @@ def test_killed_workers_replay_their_rounds(nodes: Any, shards: tw.Shards) -> No
     workers.close()
 
 
-def test_a_stopped_driver_resumes(nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path) -> None:
+def test_a_stopped_driver_resumes(
+    nodes: Any, shards: tw.Shards, single_process: tw.Tagger, tmp_path: Path
+) -> None:
     kept = tw.Checkpoint(tmp_path / "run.checkpoint", every=1)
     stop = [lambda entry: entry.iteration == 2]
     tw.fit_shards(
@@ -103,4 +105,4 @@ def test_a_stopped_driver_resumes(nodes: Any, shards: tw.Shards, alone: tw.Tagge
     again = tw.Checkpoint(kept.path, every=1, resume=True)
     assert bits(
         tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=PARTS, backend="ray", workers=3, checkpoint=again)
-    ) == bits(alone)
+    ) == bits(single_process)

@@ -152,8 +152,8 @@ def test_tag_files_into_a_folder(nodes: Any, model: Path, tmp_path: Path) -> Non
     )
     pattern = tmp_path / "in" / "**" / "*.{conll,jsonl,txt,parquet}"
     out = tmp_path / "out"
-    said = run("tag", model, pattern, "-o", f"{out}/", "--backend", "ray", "--workers", 2)
-    assert "tagged 4 files" in said
+    output = run("tag", model, pattern, "-o", f"{out}/", "--backend", "ray", "--workers", 2)
+    assert "tagged 4 files" in output
     local = tmp_path / "local"
     run("tag", model, pattern, "-o", f"{local}/")
     theirs = bytes_below(local)
@@ -181,9 +181,9 @@ def test_unreadable_file(nodes: Any, model: Path, tmp_path: Path) -> None:
     stopped = CliRunner().invoke(cli, given)
     assert stopped.exit_code != 0
     assert "b.jsonl" in str(stopped.exception) + stopped.output
-    said = run(*given, "--on-error", "skip")
-    assert "skipped" in said
-    assert "b.jsonl" in said
+    output = run(*given, "--on-error", "skip")
+    assert "skipped" in output
+    assert "b.jsonl" in output
     assert (tmp_path / "out" / "a.conll").exists()
     assert not (tmp_path / "out" / "b.jsonl").exists()
 

@@ -33,16 +33,18 @@ def bits(tagger: tw.Tagger) -> tuple[float, bytes]:
 
 
 @pytest.fixture(scope="module")
-def alone(shards: tw.Shards) -> tw.Tagger:
+def single_process(shards: tw.Shards) -> tw.Tagger:
     """Train a model in this process."""
     return tw.fit_shards(tw.CRF(**SETTINGS), shards)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
 def test_weights_do_not_depend_on_the_workers(
-    nodes: Any, shards: tw.Shards, alone: tw.Tagger, workers: int
+    nodes: Any, shards: tw.Shards, single_process: tw.Tagger, workers: int
 ) -> None:
-    assert bits(tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=workers)) == bits(alone)
+    assert bits(tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=workers)) == bits(
+        single_process
+    )
 
 
 #: Learners with an objective, covering all its options.
@@ -148,17 +150,21 @@ def test_a_damaged_shard_is_named(nodes: Any, tmp_path: Path) -> None:
     assert bits(theirs) == bits(tw.fit_shards(tw.CRF(**SETTINGS), left))
 
 
-def test_a_stopped_driver_resumes(nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path) -> None:
+def test_a_stopped_driver_resumes(
+    nodes: Any, shards: tw.Shards, single_process: tw.Tagger, tmp_path: Path
+) -> None:
     kept = tw.Checkpoint(tmp_path / "run.checkpoint", every=1)
     stop = [lambda entry: entry.iteration == 3]
     tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=2, checkpoint=kept, callbacks=stop)
     again = tw.Checkpoint(kept.path, every=1, resume=True)
     assert bits(
         tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=3, checkpoint=again)
-    ) == bits(alone)
+    ) == bits(single_process)
 
 
-def test_train_command_with_ray(nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path) -> None:
+def test_train_command_with_ray(
+    nodes: Any, shards: tw.Shards, single_process: tw.Tagger, tmp_path: Path
+) -> None:
     from click.testing import CliRunner
 
     from tagwise.cli import cli
@@ -167,4 +173,4 @@ def test_train_command_with_ray(nodes: Any, shards: tw.Shards, alone: tw.Tagger,
     given += [text for name, value in SETTINGS.items() for text in ("--set", f"{name}={value}")]
     done = CliRunner().invoke(cli, given)
     assert done.exit_code == 0, done.output
-    assert tw.load(tmp_path / "m").model_.scorer.weights.tobytes() == bits(alone)[1]
+    assert tw.load(tmp_path / "m").model_.scorer.weights.tobytes() == bits(single_process)[1]

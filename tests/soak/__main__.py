@@ -36,7 +36,7 @@ def learners() -> list[tw.Tagger]:
     ]
 
 
-def standing() -> tuple[float, int, int]:
+def resources_used() -> tuple[float, int, int]:
     """Return resident memory in MiB, descriptors and threads."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     memory = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
@@ -95,7 +95,7 @@ def main() -> int:
         while time.monotonic() < end or len(notes) < 5:
             turn(Path(folder), train, test)
             gc.collect()
-            notes.append(standing())
+            notes.append(resources_used())
             if len(notes) % 10 == 1:
                 memory, files, threads = notes[-1]
                 print(

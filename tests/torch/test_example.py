@@ -63,8 +63,8 @@ def test_example_trains_saves_and_tags(
     for path in tagger.predict(small.tokens):
         assert all(valid(a, b, "IOB2") for a, b in itertools.pairwise([None, *path, None]))
     example.main(["--load", str(out), "Peter flew to London", "--device", "cpu"])
-    said = capsys.readouterr().out.split()
-    assert [pair.partition("/")[0] for pair in said] == ["Peter", "flew", "to", "London"]
+    output = capsys.readouterr().out.split()
+    assert [pair.partition("/")[0] for pair in output] == ["Peter", "flew", "to", "London"]
 
 
 def test_losses_are_compared(example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

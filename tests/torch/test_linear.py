@@ -138,7 +138,7 @@ def test_every_loss_has_a_formula() -> None:
         formula_of("other")
 
 
-def lawful(labels: list[list[str]]) -> list[list[str]]:
+def well_formed(labels: list[list[str]]) -> list[list[str]]:
     """Replace an I that does not continue a span of its type by B."""
     out = []
     for path in labels:
@@ -163,7 +163,7 @@ def test_training_matches_the_core(
         monkeypatch.setattr(ragged, "_on_gpu", lambda chain: True)
         monkeypatch.setattr(objective, "_on_gpu", lambda on: True)
     few = 8 if on == "emulated" else 40
-    X, y, test = TRAIN[0][:few], lawful(TRAIN[1][:few]), TEST[0]
+    X, y, test = TRAIN[0][:few], well_formed(TRAIN[1][:few]), TEST[0]
     weight = [1.0 + (k % 3) for k in range(few)]
     options = {"features": "attributes", "max_iter": 3 if on == "emulated" else 25, **SETTINGS[setting]}
     if options["features"] != "attributes":
@@ -244,9 +244,9 @@ def test_sums_of_rows(kernels: None) -> None:  # noqa: F811
         rows = torch.randn(7, width, generator=draw)
         for values in (None, torch.rand(41, generator=draw)):
             out = torch.zeros(4, width)
-            what = launching.kernel("linear", 0, (("WIDTH", width),), "linear_sums")
+            kernel = launching.kernel("linear", 0, (("WIDTH", width),), "linear_sums")
             given = begins.data_ptr(), members.data_ptr(), 0 if values is None else values.data_ptr()
-            what(
+            kernel(
                 (-(-4 * objective.lanes(width) // 128), 1, 1), 128, *given, rows.data_ptr(), 4, out.data_ptr()
             )
             each = rows[members.long()] * (1.0 if values is None else values[:, None])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tagwise import _core
-from tests.laws import told
+from tests.laws import constructors
 
 from .native_made import Made, Targets, f32, given, u32
 
@@ -47,7 +47,7 @@ def limited(m: Made, learner: str) -> Callable[..., Any]:
     """Return a learner with limits."""
     rule = (_core.Rule("mira"),) if learner == "Online" else ()
     make = getattr(_core, learner)
-    return lambda **told: make(m.dataset, m.layout, *rule, limits=_core.Limits(**told))
+    return lambda **options: make(m.dataset, m.layout, *rule, limits=_core.Limits(**options))
 
 
 def batch(m: Made) -> Targets:
@@ -58,7 +58,7 @@ def batch(m: Made) -> Targets:
         "add_scaled": (lambda: c.add_scaled, given(a=w, step=1.0, b=w + 1, out=np.zeros_like(w), n_jobs=1)),
         "add_ridge": (lambda: c.add_ridge, given(w=w, c=1.0, gradient=np.zeros_like(w), n_jobs=1)),
         "Stochastic": (
-            lambda: flat(told.stochastic),
+            lambda: flat(constructors.stochastic),
             given(
                 dataset=d,
                 layout=layout,
@@ -69,7 +69,7 @@ def batch(m: Made) -> Targets:
             ),
         ),
         "Dual": (
-            lambda: flat(told.dual),
+            lambda: flat(constructors.dual),
             given(
                 dataset=d,
                 layout=layout,
@@ -111,7 +111,7 @@ def batch(m: Made) -> Targets:
             given(**dict(zip(("ptr", "ids", "values"), d.node()))),
         ),
         "Objective": (
-            lambda: flat(told.objective),
+            lambda: flat(constructors.objective),
             given(
                 dataset=d,
                 layout=layout,
@@ -129,7 +129,7 @@ def batch(m: Made) -> Targets:
             given(dataset=d, layout=layout, loss="exp", cost=np.ones((3, 3))),
         ),
         "Objective(once)": (
-            lambda: flat(told.objective),
+            lambda: flat(constructors.objective),
             given(dataset=d, layout=layout, once=m.once),
         ),
         "Objective.evaluate": (
@@ -199,7 +199,7 @@ def learners(m: Made) -> Targets:
             given(cost=c.Cost("f1", [1.0], m.entities), gold=m.gold, guess=m.gold),
         ),
         "Online": (
-            lambda: flat(told.online),
+            lambda: flat(constructors.online),
             given(
                 dataset=d,
                 layout=layout,
@@ -235,7 +235,7 @@ def learners(m: Made) -> Targets:
             given(state=c.Online(d, layout, c.Rule("mira")).state()),
         ),
         "Svm": (
-            lambda: flat(told.svm),
+            lambda: flat(constructors.svm),
             given(
                 dataset=d,
                 layout=layout,
@@ -253,7 +253,7 @@ def learners(m: Made) -> Targets:
             ),
         ),
         "HistoryOnline": (
-            lambda: flat(told.further_back),
+            lambda: flat(constructors.history_online),
             given(
                 dataset=d,
                 layout=layout,
@@ -285,7 +285,7 @@ def learners(m: Made) -> Targets:
         "Svm.restore": resumed(lambda: c.Svm(d, layout)),
         "Boosting.restore": resumed(lambda: c.Boosting(d, layout, c.Rounds("tight"))),
         "Boosting": (
-            lambda: flat(told.boosting),
+            lambda: flat(constructors.boosting),
             given(
                 dataset=d,
                 layout=layout,
@@ -305,23 +305,23 @@ def learners(m: Made) -> Targets:
             ),
         ),
         "Epochs": (
-            lambda: lambda **told: c.Online(d, layout, c.Rule("mira", k=3), epochs=c.Epochs(**told)),
+            lambda: lambda **options: c.Online(d, layout, c.Rule("mira", k=3), epochs=c.Epochs(**options)),
             given(average=True, batch=False, shuffle=True, seed=1, shards=2),
         ),
         "Rule": (
-            lambda: lambda **told: c.Online(d, layout, c.Rule(**told)),
+            lambda: lambda **options: c.Online(d, layout, c.Rule(**options)),
             given(kind="mira", k=3, limit=1.0, variant=1, gamma=1.0, variance=1.0, cost=c.Cost("accuracy")),
         ),
         "Cost": (
-            lambda: lambda **told: c.Online(d, layout, c.Rule("mira", cost=c.Cost(**told))),
+            lambda: lambda **options: c.Online(d, layout, c.Rule("mira", cost=c.Cost(**options))),
             given(cost="f1", numbers=[1.0], entities=m.entities, augment=False),
         ),
         "Margins": (
-            lambda: lambda **told: c.Svm(d, layout, c.Margins(**told)),
+            lambda: lambda **options: c.Svm(d, layout, c.Margins(**options)),
             given(c=1.0, slack="instance", rescale=True, tolerance=0.1, most=3, shuffle=True, seed=1),
         ),
         "Rounds": (
-            lambda: lambda **told: c.Boosting(d, layout, c.Rounds(**told)),
+            lambda: lambda **options: c.Boosting(d, layout, c.Rounds(**options)),
             given(
                 bound="tight",
                 line_search=True,
@@ -348,7 +348,7 @@ def kernels(m: Made) -> Targets:
 
     return {
         "Kernel": (
-            lambda: lambda **told: c.KernelPerceptron(d, bare, c.Kernel(**told)),
+            lambda: lambda **options: c.KernelPerceptron(d, bare, c.Kernel(**options)),
             given(kernel="poly", degree=2, coef=1.0, gamma=1.0, form="auto", cache_bytes=1 << 10),
         ),
         "KernelPerceptron": (

@@ -42,21 +42,21 @@ def damaged(whole: bytes) -> Iterator[bytes]:
 
 def test_damaged_entries_are_misses(tmp_path: Path) -> None:
     """It is a miss, a warning names its file, and it is written again."""
-    told: list[str] = []
-    store = Cache(tmp_path, warn=told.append)
+    warnings: list[str] = []
+    store = Cache(tmp_path, warn=warnings.append)
     store.put(KEY, VALUE)
     (path,) = tmp_path.rglob("*.json")
     whole = path.read_bytes()
     assert opened(whole, KEY) == VALUE == store.get(KEY)
-    assert told == []
+    assert warnings == []
     for text in damaged(whole):
         path.write_bytes(text)
-        told.clear()
-        fresh = Cache(tmp_path, warn=told.append)
+        warnings.clear()
+        fresh = Cache(tmp_path, warn=warnings.append)
         assert fresh.get(KEY) is None
         assert fresh.get(KEY) is None
-        (said,) = told
-        assert said.startswith(f"{path}: a damaged or foreign file in the cache (")
+        (warning,) = warnings
+        assert warning.startswith(f"{path}: a damaged or foreign file in the cache (")
         assert fresh.once(KEY, lambda: {"score": 1.0}) == {"score": 1.0}
         assert Cache(tmp_path).get(KEY) == {"score": 1.0}
 
@@ -71,7 +71,7 @@ def test_stored_result_equals_the_result_read_back(tmp_path: Path, kept: bool) -
 
 def test_entries_with_foreign_content_are_misses(tmp_path: Path) -> None:
     """A complete entry with other content under the requested key is a miss."""
-    told: list[str] = []
+    warnings: list[str] = []
     events = list(run(CELLS[:1], DATA, cache=Cache(tmp_path)))
     result = events[-1].result
     assert result is not None
@@ -87,10 +87,10 @@ def test_entries_with_foreign_content_are_misses(tmp_path: Path) -> None:
     ):
         assert not is_result(value)
         path.write_text(sealed(path.stem, value))
-        told.clear()
-        again = list(run(CELLS[:1], DATA, cache=Cache(tmp_path, warn=told.append)))
+        warnings.clear()
+        again = list(run(CELLS[:1], DATA, cache=Cache(tmp_path, warn=warnings.append)))
         assert [event.kind for event in again] == ["start", "done"]
-        assert str(path) in told[0]
+        assert str(path) in warnings[0]
     assert is_score({"score": 1})
     assert not is_score({"score": "1"})
 
@@ -107,12 +107,12 @@ def test_unwritable_cache_folder_warns_and_trains(tmp_path: Path, jobs: int) -> 
     """Everything is trained and shown as without a cache, and one warning names the folder."""
     wanted = measures(run(CELLS, DATA))
     (tmp_path / "taken").write_text("a file where the folder should be")
-    told: list[str] = []
-    store = Cache(tmp_path / "taken", warn=told.append)
+    warnings: list[str] = []
+    store = Cache(tmp_path / "taken", warn=warnings.append)
     assert measures(run(CELLS, DATA, cache=store, jobs=jobs)) == wanted
-    (said,) = told
-    assert said.startswith(f"{tmp_path / 'taken'}: results cannot be written (")
-    assert said.endswith("Continuing without the cache")
+    (warning,) = warnings
+    assert warning.startswith(f"{tmp_path / 'taken'}: results cannot be written (")
+    assert warning.endswith("Continuing without the cache")
 
 
 def test_full_disk_warns_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,10 +123,10 @@ def test_full_disk_warns_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.
 
     wanted = measures(run(CELLS, DATA))
     monkeypatch.setattr(os, "fsync", full)
-    told: list[str] = []
-    store = Cache(tmp_path, warn=told.append)
+    warnings: list[str] = []
+    store = Cache(tmp_path, warn=warnings.append)
     assert measures(run(CELLS, DATA, cache=store)) == wanted
-    assert told == [
+    assert warnings == [
         f"{tmp_path}: results cannot be written (No space left on device). Continuing without the cache"
     ]
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
@@ -138,8 +138,8 @@ def test_full_disk_warns_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.
 
 def test_unreadable_entry_is_a_miss_with_a_warning(tmp_path: Path) -> None:
     """A folder in place of the entry is a miss with a warning, and the result is computed."""
-    told: list[str] = []
-    store = Cache(tmp_path, warn=told.append)
+    warnings: list[str] = []
+    store = Cache(tmp_path, warn=warnings.append)
     (tmp_path / KEY[:2] / f"{KEY}.json").mkdir(parents=True)
     assert store.once(KEY, lambda: {"score": 2.0}) == {"score": 2.0}
-    assert "cannot be read" in told[0]
+    assert "cannot be read" in warnings[0]

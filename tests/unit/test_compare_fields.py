@@ -197,8 +197,12 @@ def folds(patch: pytest.MonkeyPatch, folder: Path) -> None:
         (found,) = simple(learners=["crf"], features=["S1"], corpus=data, **given)
         assert found.chosen == f"l2={best:g}"
         assert found.accuracy == accuracy(tw.CRF(features="S1", max_iter=9, l2=best))
-    for count, said in ((6, "expected 1 to 5, or 0"), (-1, "expected 1 to 5, or 0"), (0, "has no dev part")):
-        with pytest.raises(tw.ParameterError, match=said):
+    for count, message in (
+        (6, "expected 1 to 5, or 0"),
+        (-1, "expected 1 to 5, or 0"),
+        (0, "has no dev part"),
+    ):
+        with pytest.raises(tw.ParameterError, match=message):
             simple(learners=["crf"], features=["S1"], tune={"crf": {"l2": values}}, folds=count)
 
 
@@ -244,16 +248,16 @@ def jobs(patch: pytest.MonkeyPatch, folder: Path) -> None:
     (found,) = simple(jobs=1)
     assert found.memory is not None
     assert found.memory > 1 << 20
-    asked: list[Any] = []
+    options_seen: list[Any] = []
 
     def noting(cells: Any, data: Any, **options: Any) -> Any:
-        asked.append({name: options[name] for name in ("jobs", "memory", "n_jobs")})
+        options_seen.append({name: options[name] for name in ("jobs", "memory", "n_jobs")})
         return iter(())
 
     patch.setattr(sys.modules["tagwise.apps.compare"], "run", noting)
     for call in ({}, {"jobs": 1}, {"jobs": 2, "memory": 5}, {"jobs": 3, "params": {"n_jobs": 4}}):
         simple(**call)
-    assert asked == [
+    assert options_seen == [
         {"jobs": 0, "memory": None, "n_jobs": None},
         {"jobs": 1, "memory": None, "n_jobs": None},
         {"jobs": 2, "memory": 5, "n_jobs": 1},

@@ -86,9 +86,9 @@ def test_means_and_standard_deviations() -> None:
     for name, (*_, mean, deviation) in values.items():
         assert entry[name] == pytest.approx(mean), name
         assert entry[f"{name}_sd"] == pytest.approx(deviation), name
-    (alone,) = Comparison(rows[:1]).summary()
-    assert all(alone[f"{name}_sd"] is None for name in MEASURES)
-    assert alone["accuracy"] == 0.5
+    (single_row,) = Comparison(rows[:1]).summary()
+    assert all(single_row[f"{name}_sd"] is None for name in MEASURES)
+    assert single_row["accuracy"] == 0.5
 
 
 def test_missing_values_are_excluded_from_the_mean() -> None:
@@ -258,7 +258,7 @@ def test_published_figures_match_measure_learner_and_corpus() -> None:
         for learner, features, corpus in product(("crf", "hmm"), ("S1", "S2"), ("news", "web"))
     ]
 
-    def beside(figure: Published, head: str) -> list[tuple[str, ...]]:
+    def published_cells(figure: Published, head: str) -> list[tuple[str, ...]]:
         names, body = Comparison(rows, published=[figure]).sheet()
         at = names.index(head)
         assert names[at - 1] == head.split(",")[0]
@@ -266,13 +266,13 @@ def test_published_figures_match_measure_learner_and_corpus() -> None:
             (*(c[names.index(n)] for n in ("learner", "features", "corpus")), c[at]) for c in body if c[at]
         ]
 
-    assert beside(Published("crf", 61.5), "F1, paper") == [
+    assert published_cells(Published("crf", 61.5), "F1, paper") == [
         ("crf", features, corpus, "61.50") for features, corpus in product(("S1", "S2"), ("news", "web"))
     ]
-    assert beside(Published("hmm", 9.0, "accuracy", features="S2"), "accuracy, paper") == [
+    assert published_cells(Published("hmm", 9.0, "accuracy", features="S2"), "accuracy, paper") == [
         ("hmm", "S2", corpus, "9.00") for corpus in ("news", "web")
     ]
-    assert beside(Published("hmm", 9.0, corpus="web", features="S1"), "F1, paper") == [
+    assert published_cells(Published("hmm", 9.0, corpus="web", features="S1"), "F1, paper") == [
         ("hmm", "S1", "web", "9.00")
     ]
     head, _ = Comparison(rows, published=[Published("mira", 1.0)]).sheet()

@@ -162,7 +162,7 @@ class TestConll:
         assert (s.tokens, s.labels, list(s.comments)) == (["a"], ["GOLD"], comments)
 
     @pytest.mark.parametrize(
-        ("text", "line", "what"),
+        ("text", "line", "expected_text"),
         [
             (b"a\tX\nb\n", 2, "1 column separated by a tab"),
             (b"a X\nb X Y\n", 2, "3 columns separated by spaces"),
@@ -180,7 +180,7 @@ class TestConll:
         ],
     )
     def test_errors_name_file_line_and_remedy(
-        self, tmp_path: Path, text: bytes, line: int, what: str
+        self, tmp_path: Path, text: bytes, line: int, expected_text: str
     ) -> None:
         path = tmp_path / "bad.txt"
         path.write_bytes(text)
@@ -188,7 +188,7 @@ class TestConll:
             tc.read_conll(path)
         message = str(e.value)
         assert message.startswith(f"{path}:{line}: ")
-        assert what in message
+        assert expected_text in message
         assert len(message.split(". ", 1)[1]) > 10
 
     def test_other_encodings(self) -> None:

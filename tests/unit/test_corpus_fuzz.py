@@ -17,10 +17,10 @@ from ..fuzz.readers import TRIALS, mutated
 MUTATIONS = 4000  # `make fuzz` runs until its time limit
 
 
-@pytest.mark.parametrize("what", TRIALS)
-def test_random_damage_gives_a_corpus_or_a_typed_error(what: str) -> None:
-    rng = random.Random(f"tagwise {what}")
-    outcomes = Counter(TRIALS[what](rng) for _ in range(MUTATIONS))
+@pytest.mark.parametrize("reader", TRIALS)
+def test_random_damage_gives_a_corpus_or_a_typed_error(reader: str) -> None:
+    rng = random.Random(f"tagwise {reader}")
+    outcomes = Counter(TRIALS[reader](rng) for _ in range(MUTATIONS))
     assert outcomes.keys() == {"read", "refused"}
     assert min(outcomes.values()) > 100, outcomes
 

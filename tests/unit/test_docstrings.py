@@ -29,7 +29,7 @@ def entries(doc: str, *titles: str) -> dict[str, str]:
     parts = sections(doc)
     text = "".join(parts.get(title, "") for title in titles)
     found = re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", text, re.MULTILINE)
-    return {name: " ".join(said.split()) for name, said in found}
+    return {name: " ".join(text.split()) for name, text in found}
 
 
 def is_ours(value: Any) -> bool:

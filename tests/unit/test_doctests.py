@@ -47,10 +47,10 @@ CASES = [
 def test_examples(test: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The output equals the documented one. Files are written to an empty folder."""
     monkeypatch.chdir(tmp_path)
-    said: list[str] = []
-    result = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append, clear_globs=False)
+    output: list[str] = []
+    result = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=output.append, clear_globs=False)
     assert result.attempted == len(test.examples)
-    assert not result.failed, "".join(said)
+    assert not result.failed, "".join(output)
 
 
 def test_every_docstring_example_is_collected() -> None:

@@ -37,7 +37,7 @@ except Exception as error:
 """
 
 
-def said(variable: str, value: str) -> str:
+def output_of_use(variable: str, value: str) -> str:
     """Return the output of a use of the variable."""
     code = CODE.format(use=USES[variable][0])
     environment = {**os.environ, variable: value}
@@ -50,13 +50,13 @@ def said(variable: str, value: str) -> str:
 
 @pytest.mark.parametrize("variable", USES)
 def test_invalid_values_are_rejected(variable: str) -> None:
-    found = said(variable, "nonsense")
+    found = output_of_use(variable, "nonsense")
     assert found.startswith("True ")
     assert variable in found
     assert "nonsense" in found
     sound = USES[variable][1]
     if sound is not None:
-        assert said(variable, sound) == ""
+        assert output_of_use(variable, sound) == ""
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_invalid_values_are_rejected(variable: str) -> None:
     [("TAGWISE_MEMORY", "nan"), ("TAGWISE_MEMORY", "1,5"), ("TAGWISE_MOST_THREADS", "-1")],
 )
 def test_numbers_outside_their_range_are_refused(variable: str, value: str) -> None:
-    assert said(variable, value).startswith("True ")
-    assert said(variable, "") == ""
+    assert output_of_use(variable, value).startswith("True ")
+    assert output_of_use(variable, "") == ""
 
 
 def test_changes_after_import_take_effect(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,9 +30,9 @@ def stream(text: str) -> io.StringIO:
     return io.StringIO(text)
 
 
-def refused(said: str, call: Callable[[], Any]) -> None:
+def refused(message: str, call: Callable[[], Any]) -> None:
     """Check that the call raises a CorpusError whose message contains `said`."""
-    with pytest.raises(CorpusError, match=said):
+    with pytest.raises(CorpusError, match=message):
         call()
 
 
@@ -42,13 +42,13 @@ def refused(said: str, call: Callable[[], Any]) -> None:
 @pytest.mark.parametrize("separator", ["", ",", "\t\t", "  "])
 def test_conll_separators(separator: str) -> None:
     """Tabs and spaces are accepted when reading and when writing."""
-    said = r"is neither a tab nor a space\. Pass '\\t'"
-    refused(said, lambda: iter_conll(stream("a b\n"), separator=separator))
-    refused(said, lambda: write_conll([], stream(""), separator=separator))
+    message = r"is neither a tab nor a space\. Pass '\\t'"
+    refused(message, lambda: iter_conll(stream("a b\n"), separator=separator))
+    refused(message, lambda: write_conll([], stream(""), separator=separator))
 
 
 @pytest.mark.parametrize(
-    ("columns", "label", "said"),
+    ("columns", "label", "message"),
     [
         ((), "label", r"columns=\(\) are not column names\. Give one distinct name per column"),
         (("_", "_"), None, "are not column names"),
@@ -58,10 +58,10 @@ def test_conll_separators(separator: str) -> None:
         (("a", "_"), "_", r"label='_' is not one of the columns a\."),
     ],
 )
-def test_conll_names(columns: tuple[str, ...], label: str | None, said: str) -> None:
+def test_conll_names(columns: tuple[str, ...], label: str | None, message: str) -> None:
     """Column names must be distinct and include the label."""
-    refused(said, lambda: read_conll(stream("x y\n"), columns=columns, label=label))
-    refused(said, lambda: read_jsonl(stream("[]\n"), columns=columns, label=label))
+    refused(message, lambda: read_conll(stream("x y\n"), columns=columns, label=label))
+    refused(message, lambda: read_jsonl(stream("[]\n"), columns=columns, label=label))
 
 
 def test_conll_names_as_one_string() -> None:
@@ -187,9 +187,9 @@ ROW = "1\tHi\thi\tINTJ\tUH\t_\t0\troot\t_\t_\n"
 
 def test_conllu_names() -> None:
     """Columns can be selected, each at most once, and must include the label."""
-    said = r"a CoNLL-U file has the columns word, lemma, upos"
+    message = r"a CoNLL-U file has the columns word, lemma, upos"
     for columns, label in (((), None), (("word", "word"), None), (("word", "x"), None), (("word",), "upos")):
-        refused(said, lambda columns=columns, label=label: iter_conllu(stream(ROW), columns, label))
+        refused(message, lambda columns=columns, label=label: iter_conllu(stream(ROW), columns, label))
     found = read_conllu(stream(ROW), ("xpos", "word"), "xpos")
     assert found.columns == ("xpos", "word")
     assert found.labels == [["UH"]]
@@ -202,7 +202,7 @@ def test_conllu_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (ROW + "# late\n" + ROW.replace("1", "2", 1), "<stream>:2: a comment inside a sentence: '# late'"),
         ("1\tHi\n", r"<stream>:1: 2 columns in '1\\tHi', expected the 10 of CoNLL-U"),
@@ -226,9 +226,9 @@ def test_conllu_names() -> None:
         ),
     ],
 )
-def test_malformed_conllu_rows_are_reported_by_line(text: str, said: str) -> None:
+def test_malformed_conllu_rows_are_reported_by_line(text: str, message: str) -> None:
     """The error gives the number of each faulty line."""
-    refused(said, lambda: read_conllu(stream(text)))
+    refused(message, lambda: read_conllu(stream(text)))
 
 
 def test_conllu_comments_alone_are_kept_for_the_next_sentence() -> None:
@@ -266,7 +266,7 @@ def test_conllu_writing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("{", r"<stream>:2: not valid JSON \("),
         ("[" * 100_000, r"<stream>:2: not valid JSON \("),
@@ -288,10 +288,10 @@ def test_conllu_writing() -> None:
     ],
     ids=lambda v: v[:40],
 )
-def test_malformed_jsonl_lines_are_reported(line: str, said: str) -> None:
+def test_malformed_jsonl_lines_are_reported(line: str, message: str) -> None:
     """The error gives line number and key of each fault."""
     first = '{"tokens": ["a"], "labels": ["X"]}\n'
-    refused(said, lambda: read_jsonl(stream(first + line + "\n")))
+    refused(message, lambda: read_jsonl(stream(first + line + "\n")))
 
 
 @pytest.mark.parametrize(

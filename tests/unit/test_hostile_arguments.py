@@ -83,14 +83,14 @@ def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
         yield
 
 
-def tried(call: Callable[[], Any], what: str) -> str | None:
+def tried(call: Callable[[], Any], description: str) -> str | None:
     """Return a description of an invalid outcome, or None."""
     try:
         call()
     except tw.TagwiseError as error:
-        return None if str(error) else f"{what}: an error without a message"
+        return None if str(error) else f"{description}: an error without a message"
     except Exception as error:
-        return f"{what}: {type(error).__name__}: {error}"[:200]
+        return f"{description}: {type(error).__name__}: {error}"[:200]
     return None
 
 
@@ -136,8 +136,8 @@ def test_meaningless_method_arguments_raise_typed_errors(
                 given = {**needs, argument: value()}
                 if method == "save":
                     given.setdefault("path", "model")
-                what = f"{method}({argument}={kind})"
-                wrong.append(tried(lambda: getattr(tagger, method)(**given), what))  # noqa: B023
+                description = f"{method}({argument}={kind})"
+                wrong.append(tried(lambda: getattr(tagger, method)(**given), description))  # noqa: B023
     assert not list(filter(None, wrong))
 
 

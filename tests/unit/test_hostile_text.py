@@ -107,8 +107,8 @@ def test_error_messages_are_escaped_on_one_line(tmp_path: Path, model: Path) -> 
     ):
         result = run(*arguments)
         assert result.exit_code in (1, 2), arguments
-        said = re.sub("\x1b\\[[0-9;]*m", "", result.output)  # rich's own colours
-        assert not OBEYED.search(said), (arguments, said)
+        output = re.sub("\x1b\\[[0-9;]*m", "", result.output)  # rich's own colours
+        assert not OBEYED.search(output), (arguments, output)
 
 
 @pytest.mark.parametrize("terminal", [False, True])

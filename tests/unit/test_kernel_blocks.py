@@ -145,9 +145,9 @@ def test_functions_without_a_path_are_refused() -> None:
 
     main = type(own)(own.__code__, {}, "own")
     main.__module__ = "__main__"
-    twin = type(own)(own.__code__, {}, "own")
-    twin.__module__, twin.__qualname__ = HERE, "own"
-    for function in (local, lambda a, b: 0, 3, main, twin):
+    hidden = type(own)(own.__code__, {}, "own")
+    hidden.__module__, hidden.__qualname__ = HERE, "own"
+    for function in (local, lambda a, b: 0, 3, main, hidden):
         with pytest.raises(
             ParameterError, match=r"the thing cannot be imported as '.*', so a model cannot name it"
         ):
@@ -155,7 +155,7 @@ def test_functions_without_a_path_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("no.such.module:f", r"the thing 'no\.such\.module:f' cannot be imported \(No module named"),
         (
@@ -166,7 +166,7 @@ def test_functions_without_a_path_are_refused() -> None:
         (f"{HERE}:NUMBER", r"is (int|float), expected a function\. Name another one, or restore the module"),
     ],
 )
-def test_unresolvable_function_paths_are_rejected(path: str, said: str) -> None:
+def test_unresolvable_function_paths_are_rejected(path: str, message: str) -> None:
     """No such module, no such name, not a function."""
-    with pytest.raises(ParameterError, match=said):
+    with pytest.raises(ParameterError, match=message):
         function_at(path, "the thing")

@@ -52,10 +52,12 @@ def test_label_types_are_preserved(learner: str, kind: str, tmp_path: Path) -> N
     """Every prediction method, copies, pickles and files return the type. The weights are those of strings."""
     gold = renamed(kind)
     tagger = quick(learner).fit(X, gold)
-    twin = quick(learner).fit(X, [[repr(y) if kind != "str" else y for y in sentence] for sentence in gold])
+    string_tagger = quick(learner).fit(
+        X, [[repr(y) if kind != "str" else y for y in sentence] for sentence in gold]
+    )
     back = {repr(y) if kind != "str" else y: y for sentence in gold for y in sentence}
-    wanted = [[back[text] for text in sentence] for sentence in twin.predict(X)]
-    assert named(tagger.model_) == named(twin.model_)
+    wanted = [[back[text] for text in sentence] for sentence in string_tagger.predict(X)]
+    assert named(tagger.model_) == named(string_tagger.model_)
     tagger.save(tmp_path / "m")
     for one in (
         tagger,
@@ -66,10 +68,10 @@ def test_label_types_are_preserved(learner: str, kind: str, tmp_path: Path) -> N
     ):
         assert same(one.predict(X), wanted)
         if isinstance(one, tw.Tagger):
-            assert same([list(one.classes_)], [[back[text] for text in twin.classes_]])
+            assert same([list(one.classes_)], [[back[text] for text in string_tagger.classes_]])
             lists = one.predict_kbest(X, 2)
             assert same([y for paths in lists for y, _ in paths[:1]], wanted)
-            assert one.score(X, gold) == twin.score(
+            assert one.score(X, gold) == string_tagger.score(
                 X, [[repr(y) if kind != "str" else y for y in s] for s in gold]
             )
     again = tmp_path / "again"
@@ -154,9 +156,9 @@ def test_arguments_accept_labels_of_the_trained_type() -> None:
     assert same([one.labels], tagger.predict(X[:1]))
     (p,) = tagger.sequence_probability(X[:1], [one.labels])
     assert p == pytest.approx(one.probability, rel=1e-4)
-    told: list[Any] = []
-    tw.MIRA(epochs=1, cost=lambda gold, guess: told.append((gold, guess)) or 1.0).fit(X, ints)
-    assert {type(y) for pair in told for path in pair for y in path} == {int}
+    cost_calls: list[Any] = []
+    tw.MIRA(epochs=1, cost=lambda gold, guess: cost_calls.append((gold, guess)) or 1.0).fit(X, ints)
+    assert {type(y) for pair in cost_calls for path in pair for y in path} == {int}
     partial = [[{0, -100} if y == 0 else None if y == 7 else y for y in sentence] for sentence in ints]
     assert set(tw.CRF(max_iter=3).fit(X, [*partial[:-1], ints[-1]]).classes_) <= {0, -100, 7}
     lists = [[(0, -100) if y == 0 else [y] for y in sentence] for sentence in ints]
@@ -167,14 +169,20 @@ def test_arguments_accept_labels_of_the_trained_type() -> None:
 def test_explanations_use_labels_of_the_trained_type(kind: str) -> None:
     """All decisions, a token against a label, and a path against another. The votes are those of strings."""
     gold = renamed(kind)
-    tagger, twin = quick("crf").fit(X, gold), quick("crf").fit(X, [[f"{y}" for y in s] for s in gold])
+    tagger, string_tagger = (
+        quick("crf").fit(X, gold),
+        quick("crf").fit(X, [[f"{y}" for y in s] for s in gold]),
+    )
     (path,) = tagger.predict(X[:1])
     other = next(y for y in tagger.classes_ if y != path[1])
     for given in ({}, {"token": 1}, {"token": 1, "against": other}, {"against": [other] * len(path)}):
         texts = {name: str(x) if name == "against" else x for name, x in given.items()}
         if isinstance(given.get("against"), list):
             texts["against"] = [str(y) for y in given["against"]]
-        found, wanted = tagger.explain_prediction(X[0], **given), twin.explain_prediction(X[0], **texts)
+        found, wanted = (
+            tagger.explain_prediction(X[0], **given),
+            string_tagger.explain_prediction(X[0], **texts),
+        )
         assert len(found) == len(wanted) > 0
         for one, two in zip(found, wanted):
             assert same([list(one.labels)], [path])

@@ -21,11 +21,11 @@ def objective(loss: str) -> object:
     return _core.Objective(data, _core.Layout.build(data, len(vocabulary), 2), loss=loss)
 
 
-def boosting(**told: str) -> object:
+def boosting(**options: str) -> object:
     """Return a booster of one sentence."""
     vocabulary = _core.Vocabulary()
     data = _core.encode_attributes(vocabulary, [[["a"], ["b"]]]).with_gold(np.array([0, 1], dtype=np.uint16))
-    return _core.Boosting(data, _core.Layout.build(data, len(vocabulary), 2), **told)
+    return _core.Boosting(data, _core.Layout.build(data, len(vocabulary), 2), **options)
 
 
 def first(pairs: tuple[tuple[str, Any], ...]) -> tuple[str, ...]:
@@ -46,13 +46,13 @@ ENUMERATIONS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
 }
 
 
-@pytest.mark.parametrize("what", ENUMERATIONS)
-def test_core_accepts_every_exported_name(what: str) -> None:
-    names, take = ENUMERATIONS[what]
+@pytest.mark.parametrize("enumeration", ENUMERATIONS)
+def test_core_accepts_every_exported_name(enumeration: str) -> None:
+    names, take = ENUMERATIONS[enumeration]
     assert len(set(names)) == len(names) > 1
     for name in names:
         assert take(name) is not None
-    with pytest.raises(ValueError, match=f'no {what} "nothing"; there are: {", ".join(names)}'):
+    with pytest.raises(ValueError, match=f'no {enumeration} "nothing"; there are: {", ".join(names)}'):
         take("nothing")
 
 

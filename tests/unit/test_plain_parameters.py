@@ -43,7 +43,7 @@ def test_numpy_parameters_become_python_objects(
 
 
 @pytest.mark.parametrize(
-    ("learner", "given", "said"),
+    ("learner", "given", "message"),
     [
         (tw.CRF, {"separator": b"|"}, "separator=.*expected text, found bytes"),
         (tw.CRF, {"separator": 3}, "separator=3: expected text"),
@@ -63,10 +63,10 @@ def test_numpy_parameters_become_python_objects(
     ],
 )
 def test_unserializable_parameters_fail_before_training(
-    learner: Any, given: dict[str, Any], said: str
+    learner: Any, given: dict[str, Any], message: str
 ) -> None:
     """The error names the parameter."""
-    with pytest.raises(tw.ParameterError, match=said):
+    with pytest.raises(tw.ParameterError, match=message):
         learner(**given).fit(X, Y)
 
 

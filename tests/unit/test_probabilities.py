@@ -15,7 +15,7 @@ from tagwise.estimators import LEARNERS, has_probabilities
 X = [["John", "Smith", "sleeps"], ["Mary", "sleeps"]]
 Y = [["B-PER", "I-PER", "O"], ["B-PER", "O"]]
 WITH = ("crf", "hmm", "memm")
-ASKED: dict[str, Callable[[tw.Tagger], Any]] = {
+METHODS: dict[str, Callable[[tw.Tagger], Any]] = {
     "predict_marginals": lambda t: t.predict_marginals(X),
     "predict_confidence": lambda t: t.predict_confidence(X),
     "predict_kbest": lambda t: t.predict_kbest(X, 2, probability=True),
@@ -38,17 +38,19 @@ def test_probabilistic_depends_on_the_learner(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name not in WITH])
-@pytest.mark.parametrize("asked", ASKED)
-def test_learners_without_probabilities_raise(name: str, asked: str) -> None:
-    said = f"the scores of {name} are not probabilities. Use predict_kbest for scores and ranks for margins"
-    with pytest.raises(tw.ParameterError, match=said):
-        ASKED[asked](fitted(name))
+@pytest.mark.parametrize("method", METHODS)
+def test_learners_without_probabilities_raise(name: str, method: str) -> None:
+    message = (
+        f"the scores of {name} are not probabilities. Use predict_kbest for scores and ranks for margins"
+    )
+    with pytest.raises(tw.ParameterError, match=message):
+        METHODS[method](fitted(name))
 
 
 @pytest.mark.parametrize("name", WITH)
-@pytest.mark.parametrize("asked", ASKED)
-def test_probabilistic_learners_return_probabilities(name: str, asked: str) -> None:
-    assert ASKED[asked](fitted(name)) is not None
+@pytest.mark.parametrize("method", METHODS)
+def test_probabilistic_learners_return_probabilities(name: str, method: str) -> None:
+    assert METHODS[method](fitted(name)) is not None
 
 
 @pytest.mark.parametrize("name", ["mira", "crf"])

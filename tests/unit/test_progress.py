@@ -40,10 +40,10 @@ def test_progress_line_on_a_terminal(
     """Only on a terminal and with verbose=1."""
     text = io.StringIO()
     made = Console(file=text, force_terminal=terminal, width=200, color_system=None)
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(progress, "Console", lambda **options: asked.append(options) or made)
+    console_options: list[dict[str, Any]] = []
+    monkeypatch.setattr(progress, "Console", lambda **options: console_options.append(options) or made)
     CALLS[call](verbose)
-    assert asked == [{"stderr": True}] * verbose
+    assert console_options == [{"stderr": True}] * verbose
     if terminal and verbose:
         assert {"partial_fit": "mira"}.get(call, call) in text.getvalue()
         assert "/" in text.getvalue()

@@ -19,10 +19,10 @@ def test_new_clusters_listen_on_loopback(
     monkeypatch: pytest.MonkeyPatch, address: str | None, before: str | None
 ) -> None:
     """The variable is set while Ray starts and restored afterwards. An existing cluster is not affected."""
-    told: list[Any] = []
+    init_calls: list[Any] = []
     ray = SimpleNamespace(
         is_initialized=lambda: False,
-        init=lambda **given: told.append(
+        init=lambda **given: init_calls.append(
             (given["address"], os.environ.get(LOOPBACK), "include_dashboard" in given)
         ),
     )
@@ -32,7 +32,7 @@ def test_new_clusters_listen_on_loopback(
     if before is not None:
         monkeypatch.setenv(LOOPBACK, before)
     assert connected(address) is ray
-    assert told == [(address, "0" if address is None else before, address is None)]
+    assert init_calls == [(address, "0" if address is None else before, address is None)]
     assert os.environ.get(LOOPBACK) == before
 
 

@@ -58,18 +58,18 @@ def test_pretrained_taggers_are_trained_once(trained: list[str], tmp_path: Path)
 def test_stored_scores_equal_test_predictions(trained: list[str], tmp_path: Path) -> None:
     """The scores in the file are those of its predictions on the test part. Licence and corpus are stored with them."""
     tagger = tw.pretrained("tiny", cache=tmp_path)
-    said = tagger.model_.meta["pretrained"]
+    details = tagger.model_.meta["pretrained"]
     test = tw.load_corpus("wnut17-ner")[2][:20]
     report = tw.evaluate(test.labels, tagger.predict(test))
-    assert said["test"] == {
+    assert details["test"] == {
         "accuracy": report.accuracy,
         "sequence_accuracy": report.sequence_accuracy,
         "precision": report.precision,
         "recall": report.recall,
         "f1": report.f1,
     }
-    assert (said["name"], said["corpus"]) == ("tiny", "wnut17-ner")
-    assert "CC BY 4.0" in said["licence"] == TINY.licence
+    assert (details["name"], details["corpus"]) == ("tiny", "wnut17-ner")
+    assert "CC BY 4.0" in details["licence"] == TINY.licence
     tags = replace(TINY, corpus="ewt-pos", label="upos")
     assert tags.licence != TINY.licence
 
@@ -203,12 +203,12 @@ def test_concurrent_processes_both_get_the_tagger(trained: list[str], tmp_path: 
     for process in both:  # both block on this line before they begin
         process.stdin.write("go\n")
         process.stdin.flush()
-    said = [process.communicate(timeout=120) for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    assert said[0] == said[1]
-    assert said[0][1] == ""
+    outputs = [process.communicate(timeout=120) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert outputs[0] == outputs[1]
+    assert outputs[0][1] == ""
     (path,) = tmp_path.iterdir()
-    assert tw.pretrained("tiny", cache=tmp_path).predict(SENTENCES[:1]) == eval(said[0][0])
+    assert tw.pretrained("tiny", cache=tmp_path).predict(SENTENCES[:1]) == eval(outputs[0][0])
     assert path == TINY.path(tmp_path)
     assert trained == []
 

@@ -69,11 +69,11 @@ def test_short_lived_threads_get_results(tagger: Any) -> None:
     """More threads than may work on their own."""
     expected, found = tagger.predict(X[:1]), []
 
-    def ask() -> None:
+    def call() -> None:
         found.append(tagger.predict(X[:1]) == expected)
 
     for _ in range(300):
-        thread = threading.Thread(target=ask)
+        thread = threading.Thread(target=call)
         thread.start()
         thread.join()
     assert found == [True] * 300

@@ -96,7 +96,7 @@ TEXT = "A Londoner’s  view."
 
 
 @pytest.mark.parametrize(
-    ("spans", "said"),
+    ("spans", "message"),
     [
         (
             [(2, 8, "LOC")],
@@ -112,15 +112,15 @@ TEXT = "A Londoner’s  view."
         ),
     ],
 )
-def test_misaligned_spans_are_reported(spans: list[Any], said: str) -> None:
+def test_misaligned_spans_are_reported(spans: list[Any], message: str) -> None:
     """The error gives the sentence, the span, the conflicting token and the remedy."""
-    with pytest.raises(tw.CorpusError, match=said):
+    with pytest.raises(tw.CorpusError, match=message):
         tw.spans_to_labels(["x", TEXT], [[], spans])
 
 
 @pytest.mark.parametrize("policy", ["error", "expand", "shrink", "drop"])
 @pytest.mark.parametrize(
-    ("span", "said"),
+    ("span", "message"),
     [
         ((3, 3, "X"), "sentence 0, span 0: 3 to 3 is not inside the text of 19 characters"),
         ((-1, 3, "X"), "-1 to 3 is not inside"),
@@ -135,9 +135,9 @@ def test_misaligned_spans_are_reported(spans: list[Any], said: str) -> None:
         ("abc", "'abc' is not a span"),
     ],
 )
-def test_invalid_spans_are_rejected_under_every_policy(span: Any, said: str, policy: Any) -> None:
+def test_invalid_spans_are_rejected_under_every_policy(span: Any, message: str, policy: Any) -> None:
     """Offsets outside the text, invalid labels, texts that differ."""
-    with pytest.raises(tw.CorpusError, match=said):
+    with pytest.raises(tw.CorpusError, match=message):
         tw.spans_to_labels([TEXT], [[span]], misaligned=policy)
 
 
@@ -249,7 +249,7 @@ def test_texts_of_other_formats() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (["{"], "<stream>:1: not valid JSON"),
         (["[]"], "<stream>:1: '\\[\\]' is not an object with a text"),
@@ -269,9 +269,9 @@ def test_texts_of_other_formats() -> None:
         (['{"text": "\\ud800", "spans": []}'], "<stream>:1: a lone surrogate"),
     ],
 )
-def test_malformed_span_lines_are_reported(lines: list[str], said: str) -> None:
+def test_malformed_span_lines_are_reported(lines: list[str], message: str) -> None:
     """The error gives the file, line number, fault and remedy."""
-    with pytest.raises(tw.CorpusError, match=said):
+    with pytest.raises(tw.CorpusError, match=message):
         tw.read_spans(stream(*lines))
 
 

@@ -51,12 +51,12 @@ def test_native_calls_end_soon_after_a_stop(tagger: tw.CRF, name: str) -> None:
     thread.start()
     started.wait()
     time.sleep(0.3)
-    asked = time.process_time()
+    stop_time = time.process_time()
     stop.ask()
     thread.join(60)
     ((how, when),) = ends
     assert how == "stopped"
-    assert when - asked < 1.0
+    assert when - stop_time < 1.0
     assert tagger.predict([WORDS]) == [["P", "O", "O", "L", "O"]]  # this thread is not in a block
 
 

@@ -90,7 +90,7 @@ def test_text_streams_are_checked_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"a\nb\n\xff\n", r"n:3: not valid UTF-8 \(byte 0xff\)\. Convert the file to UTF-8"),
         (b"\xff\xfea\n", r"n:1: not valid UTF-8 \(byte 0xff, probably UTF-16\)"),
@@ -99,10 +99,10 @@ def test_text_streams_are_checked_too() -> None:
         (b"a\nb\rc\n", r"n:2: a carriage return inside a line\. End lines with"),
     ],
 )
-def test_undecodable_bytes_are_reported_by_line(data: bytes, said: str) -> None:
+def test_undecodable_bytes_are_reported_by_line(data: bytes, message: str) -> None:
     """The error gives line number, byte, probable encoding and remedy, for one chunk or many."""
     for size in (1, 2, 100):
-        with pytest.raises(CorpusError, match=said):
+        with pytest.raises(CorpusError, match=message):
             list(text_chunks(iter([data[i : i + size] for i in range(0, len(data), size)]), "n"))
 
 

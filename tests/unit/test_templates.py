@@ -87,7 +87,7 @@ TESTS: dict[str, Callable[[str], bool]] = {
 Part = tuple[str, int, str]  # column, offset, function or test or ""
 
 
-def twin(parts: list[Part], pad: bool, sentence: dict[str, list[str]], t: int) -> str | None:
+def reference_text(parts: list[Part], pad: bool, sentence: dict[str, list[str]], t: int) -> str | None:
     """Return the text of one template's attribute at a token, or None."""
     shown = []
     for column, offset, function in parts:
@@ -142,7 +142,7 @@ def test_native_extraction_matches_the_reference(
     template = Template(written(rules), ["word", "pos"])
     distinct = [rule for i, rule in enumerate(rules) if rule not in rules[:i]]
     expected = [
-        [text for parts, pad in distinct if (text := twin(parts, pad, sentence, t)) is not None]
+        [text for parts, pad in distinct if (text := reference_text(parts, pad, sentence, t)) is not None]
         for t in range(len(sentence["word"]))
     ]
     columns = [sentence["word"], sentence["pos"]]

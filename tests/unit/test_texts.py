@@ -40,12 +40,12 @@ def test_texts_are_a_sequence_of_their_sentences(sentences, before):
 @given(SENTENCES, st.integers(0, 3))
 def test_templates_read_texts_like_lists(sentences, before):
     template = _core.Template("word[-1..1]", ["word"])
-    ways = []
+    results = []
     for given_as in (sentences, texts(sentences, before)):
         vocab = _core.Vocabulary()
         data = _core.encode_tokens(template, vocab, given_as, bare=True)
-        ways.append((vocab.texts(), data.offsets.tolist(), [a.tolist() for a in data.node()]))
-    assert ways[0] == ways[1]
+        results.append((vocab.texts(), data.offsets.tolist(), [a.tolist() for a in data.node()]))
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("features", ["default", "S1", lambda tokens: [{"w": token} for token in tokens]])

@@ -214,7 +214,7 @@ def test_custom_tokenizers_are_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "said"),
+    ("own", "message"),
     [
         (lambda _: ["ab", "xy"], r"text 1, token 1: 'xy' is not in the text from character 2 on \(' cd'\)"),
         (lambda _: ["cd", "ab"], "text 1, token 1: 'ab' is not in the text from character 5 on"),
@@ -227,10 +227,10 @@ def test_custom_tokenizers_are_accepted() -> None:
         (lambda _: tw.Tokenizer()("other"), "text 1: the tokenizer returned the tokens of another text"),
     ],
 )
-def test_invalid_tokenizer_results_are_reported(own: object, said: str) -> None:
+def test_invalid_tokenizer_results_are_reported(own: object, message: str) -> None:
     """The error gives the text, the token, the fault and the remedy."""
     texts = [tw.Tokenizer()("before"), "ab cd"]
-    with pytest.raises(tw.CorpusError, match=said):
+    with pytest.raises(tw.CorpusError, match=message):
         tokenized(texts, own)  # type: ignore[arg-type]
 
 

@@ -116,13 +116,13 @@ def test_dictionary_words_get_only_their_labels(labels: int) -> None:
     assert dictionary is not None
     X, _ = zipf(900, labels, 3)
     found = {}
-    for ways in ("log", "", "avx2", "baseline", "single", "layout"):
-        before = _core.force(ways)
+    for code_path in ("log", "", "avx2", "baseline", "single", "layout"):
+        before = _core.force(code_path)
         try:
-            found[ways] = tagger.predict(X)
+            found[code_path] = tagger.predict(X)
         finally:
             _core.force(before)
-        assert found[ways] == found["log"]
+        assert found[code_path] == found["log"]
     for word, label in ((w, y) for words, path in zip(X, found[""]) for w, y in zip(words, path)):
         row = dictionary.of.get(word, 0)
         assert dictionary.sets[row, tagger.model_.labels.index(label)]

@@ -230,9 +230,9 @@ def test_unwritable_paths_are_rejected(tmp_path: Path) -> None:
         ("a\0b", FileError, r"cannot be written \(Invalid argument\)"),
         ("", IsADirectoryError, "is a folder"),
     )
-    for path, kind, said in cases:
+    for path, kind, message in cases:
         for write in (check_writable, lambda path: write_text(path, "")):
-            with pytest.raises(kind, match=said) as found:
+            with pytest.raises(kind, match=message) as found:
                 write(path)
             assert isinstance(found.value, FileError)
             assert found.value.filename == os.fspath(path)
@@ -325,7 +325,7 @@ def test_stale_temporary_files_are_removed_by_age(tmp_path: Path) -> None:
 def test_all_writing_goes_through_one_module() -> None:
     """All writing goes through one module. No other module contains a call that writes."""
     package = Path(tw.__file__).parent
-    ways = {
+    writing_calls = {
         "write_text",
         "write_bytes",
         "mkstemp",
@@ -349,12 +349,12 @@ def test_all_writing_goes_through_one_module() -> None:
             if not isinstance(node, ast.Call):
                 continue
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name != "open" and name not in ways:
+            if name != "open" and name not in writing_calls:
                 continue
             of = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
             modes = [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "mode")]
             opens = name == "open" and any(set(ast.unparse(mode)) & set("wax+") for mode in modes)
-            if opens or (name in ways and of.split("(")[0] in of_files):
+            if opens or (name in writing_calls and of.split("(")[0] in of_files):
                 called = ast.unparse(node.func)
                 if f"{module.relative_to(package)}: {called}" not in names_alone:
                     found.append(f"{module.relative_to(package)}:{node.lineno}: {called}")

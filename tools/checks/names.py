@@ -211,9 +211,9 @@ def second_lists(code: str) -> Iterator[tuple[int, str]]:
         if isinstance(node, (ast.Tuple, ast.List, ast.Set, ast.Dict)) and id(node) not in types:
             parts = node.keys if isinstance(node, ast.Dict) else node.elts
             found = {x.value for x in parts if isinstance(x, ast.Constant)}
-            for what, names in ENUMERATIONS.items():
+            for enumeration, names in ENUMERATIONS.items():
                 if names <= found and len(found - names) <= 1:
-                    yield node.lineno, what
+                    yield node.lineno, enumeration
 
 
 def names_compared(code: str) -> list[str]:
@@ -239,15 +239,15 @@ def check_enumerations() -> Iterator[str]:
     """The package has no second list, tables are complete, and code for devices does not compare losses by name."""
     for path in PACKAGE.rglob("*.py"):
         name = path.relative_to(PACKAGE).as_posix()
-        for line, what in second_lists(path.read_text("utf-8")):
-            if (name, what) not in [table[:2] for table in TABLES]:
-                yield f"{name}:{line} lists every {what}"
-    for module, what, title in TABLES:
+        for line, enumeration in second_lists(path.read_text("utf-8")):
+            if (name, enumeration) not in [table[:2] for table in TABLES]:
+                yield f"{name}:{line} lists every {enumeration}"
+    for module, enumeration, title in TABLES:
         assigned = [x for x in parsed(PACKAGE / module).body if isinstance(x, ast.AnnAssign)]
         table = next(x.value for x in assigned if ast.unparse(x.target) == title)
         keys = table.keys if isinstance(table, ast.Dict) else []
-        if {ast.literal_eval(key) for key in keys if key is not None} != ENUMERATIONS[what]:
-            yield f"{module}: {title} needs a row for each {what}"
+        if {ast.literal_eval(key) for key in keys if key is not None} != ENUMERATIONS[enumeration]:
+            yield f"{module}: {title} needs a row for each {enumeration}"
     for path in (PACKAGE / "torch").rglob("*.py"):  # an unknown loss would train the last branch
         for found in names_compared(path.read_text("utf-8")):
             yield f"{path.relative_to(PACKAGE)}: {found}"

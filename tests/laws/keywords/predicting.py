@@ -32,8 +32,8 @@ LABELS = NAMES[:3]
 @functools.cache
 def tagger_of(constrained: bool = False) -> tw.Tagger:
     """Return a briefly trained CRF whose scores the reference implementation can compute."""
-    lawful = [(1, 2, 2, 0), (0, 1), (1, 2, 0), (0, 0, 1, 2, 2), (1,), (1, 2, 1, 2)]
-    gold = [[NAMES[y] for y in path] for path in lawful]
+    valid_paths = [(1, 2, 2, 0), (0, 1), (1, 2, 0), (0, 0, 1, 2, 2), (1,), (1, 2, 1, 2)]
+    gold = [[NAMES[y] for y in path] for path in valid_paths]
     return tw.CRF(all_pairs=True, l2=0.05, max_iter=6, constraints="bio" if constrained else None).fit(
         tokens(P), gold
     )
@@ -101,13 +101,19 @@ def under_rules(learner: str, _: File) -> None:
                 tagger.predict_kbest(new, k, probability=True, **arguments),
                 wanted,
             ):
-                twin = chain.kbest(s, k)
+                ranked_reference = chain.kbest(s, k)
                 assert (
-                    [path for path, _ in ranked] == [path for path, _ in sure] == [named(y) for _, y in twin]
+                    [path for path, _ in ranked]
+                    == [path for path, _ in sure]
+                    == [named(y) for _, y in ranked_reference]
                 )
-                assert [score for _, score in ranked] == pytest.approx([h for h, _ in twin], abs=1e-4)
+                assert [score for _, score in ranked] == pytest.approx(
+                    [h for h, _ in ranked_reference], abs=1e-4
+                )
                 log_z = chain.log_partition(s)
-                assert [p for _, p in sure] == pytest.approx([math.exp(h - log_z) for h, _ in twin], abs=1e-4)
+                assert [p for _, p in sure] == pytest.approx(
+                    [math.exp(h - log_z) for h, _ in ranked_reference], abs=1e-4
+                )
         for found, s in zip(tagger.predict_confidence(new, **arguments), wanted):
             y, p = chain.viterbi(s), chain.marginals(s)[0]
             assert found.labels == named(y)
@@ -274,10 +280,10 @@ def sequence_probability(learner: str, _: File) -> None:
 @row("chunk_probability", "X", "chunks", "allowed", "constraints")
 def chunk_probability(learner: str, _: File) -> None:
     """The probability of a chunk is the total of all paths that contain exactly this chunk, by enumeration."""
-    asked = [[("p", 0, 1), ("p", 0, len(x))] for x in NEW.X]
+    requested = [[("p", 0, 1), ("p", 0, len(x))] for x in NEW.X]
     for arguments, constrained, wanted in settings():
-        found = tagger_of(constrained).chunk_probability(tokens(NEW), asked, **arguments)
-        for ps, chunks, s in zip(found, asked, wanted):
+        found = tagger_of(constrained).chunk_probability(tokens(NEW), requested, **arguments)
+        for ps, chunks, s in zip(found, requested, wanted):
             log_z = chain.log_partition(s)
             for p, chunk in zip(ps, chunks):
                 mass = sum(
@@ -310,8 +316,8 @@ def explain_prediction(learner: str, _: File) -> None:
     assert one.to_dict() == whole[1].to_dict()
     label = tagger.predict([X[0]])[0][1]
     other = next(found for found in tagger.classes_ if found != label)
-    (told,) = tagger.explain_prediction(X[0], token=1, against=other)
-    assert told.other[1] == other
+    (explanation,) = tagger.explain_prediction(X[0], token=1, against=other)
+    assert explanation.other[1] == other
 
 
 @row("evaluate", "X", "y", "min_probability")

@@ -73,9 +73,9 @@ def callbacks(learner: str, _: File) -> None:
     tagger = fitted(learner, callbacks=[seen.append, lambda entry: seen.append(entry)])
     for one, other, entry in zip(seen[::2], seen[1::2], tagger.history_, strict=True):
         assert one == other
-        told = one.as_dict()  # the last objective is computed again in double precision
-        assert told.pop("objective") == pytest.approx(entry["objective"], rel=1e-6)
-        assert told.items() <= entry.items()
+        reported = one.as_dict()  # the last objective is computed again in double precision
+        assert reported.pop("objective") == pytest.approx(entry["objective"], rel=1e-6)
+        assert reported.items() <= entry.items()
     if learner == "hmm":
         return
     stopped = fitted(learner, callbacks=[lambda entry: entry.iteration == 2])

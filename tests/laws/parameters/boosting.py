@@ -69,18 +69,20 @@ def assert_losses(
 
 
 @functools.cache
-def twin(
+def reference_rounds(
     n: int, bound: str, eps: float, cap: float, whole: bool = False, pointwise: bool = False
 ) -> list[tuple[int, float, float]]:
     """Return (feature, step, bound) of the first n rounds."""
-    told = {"mask": mask(P), "eps": eps, "cap": cap, "whole": whole, "pointwise": pointwise}
-    return boosting.boost(exact(P), P.y, P.shape, n, bound, **told)[1]
+    settings = {"mask": mask(P), "eps": eps, "cap": cap, "whole": whole, "pointwise": pointwise}
+    return boosting.boost(exact(P), P.y, P.shape, n, bound, **settings)[1]
 
 
-def assert_twin(b: Bench, bound: str, eps: float, cap: float, **params: Any) -> None:
+def assert_matches_reference(b: Bench, bound: str, eps: float, cap: float, **params: Any) -> None:
     """The rounds choose the same features, steps and bounds as the reference implementation."""
     n = 6 if bound == "loose" else 2  # the tight bound is slow in the reference implementation
-    wanted = twin(n, bound, eps, cap, params.get("over") == "all", params.get("loss") == "pointwise_exp")
+    wanted = reference_rounds(
+        n, bound, eps, cap, params.get("over") == "all", params.get("loss") == "pointwise_exp"
+    )
     found = boosted(b, rounds=n, bound=bound, max_step=cap, smoothing=eps, **params).rounds_
     assert [index(r, P) for r in found] == [feature for feature, _, _ in wanted]
     assert [r.step for r in found] == pytest.approx([step for _, step, _ in wanted], rel=1e-4)
@@ -91,8 +93,8 @@ def assert_twin(b: Bench, bound: str, eps: float, cap: float, **params: Any) -> 
 @row("bound", "boosting")
 def bound(b: Bench) -> None:
     """Features are chosen by the selected bound. The exact bound is the loss."""
-    assert_twin(b, "loose", 0.0, 3.0)
-    assert_twin(b, "tight", 0.0, 3.0)
+    assert_matches_reference(b, "loose", 0.0, 3.0)
+    assert_matches_reference(b, "tight", 0.0, 3.0)
     losses = {}
     for name in ("loose", "tight", "exact"):
         (first,) = boosted(b, rounds=1, bound=name).rounds_
@@ -111,8 +113,8 @@ def over(b: Bench) -> None:
     The sums differ by a constant, so their minimisers are equal.
     """
     for given in ("wrong", "all"):
-        assert_twin(b, "loose", 0.0, 3.0, over=given)
-        assert_twin(b, "tight", 0.0, 3.0, over=given)
+        assert_matches_reference(b, "loose", 0.0, 3.0, over=given)
+        assert_matches_reference(b, "tight", 0.0, 3.0, over=given)
         assert_losses(boosted(b, over=given, keywords={"sample_weight": WEIGHT}), P, WEIGHT, over=given)
     # In a long sentence e^l is so large that the gold sequence hardly contributes, so both choose alike.
     long = problem(4, [12, 12], labels=3, attributes=4)
@@ -144,8 +146,8 @@ def loss(b: Bench) -> None:
     """
     name = "pointwise_exp"
     for given in ("wrong", "all"):
-        assert_twin(b, "loose", 0.0, 3.0, over=given, loss=name)
-        assert_twin(b, "tight", 0.0, 3.0, over=given, loss=name)
+        assert_matches_reference(b, "loose", 0.0, 3.0, over=given, loss=name)
+        assert_matches_reference(b, "tight", 0.0, 3.0, over=given, loss=name)
         weighted = boosted(b, over=given, loss=name, keywords={"sample_weight": WEIGHT})
         assert_losses(weighted, P, WEIGHT, over=given, loss=name)
     pieces, of, ends = cut(P, 2)
@@ -175,7 +177,7 @@ def smoothing(b: Bench) -> None:
     None means 1 / number of sentences after splitting.
     """
     for eps in (0.0, 0.05, 0.5):
-        assert_twin(b, "loose", eps, 3.0)
+        assert_matches_reference(b, "loose", eps, 3.0)
     for params, n in (({}, 5), ({"max_length": 2}, 9)):
         for step in ("bound", "line_search"):
             usual = boosted(b, smoothing=None, step=step, **params)
@@ -187,7 +189,7 @@ def smoothing(b: Bench) -> None:
 def max_step(b: Bench) -> None:
     """No step is longer than max_step, and longer steps are cut to it."""
     for cap in (0.1, 0.4, 3.0):
-        assert_twin(b, "loose", 0.0, cap)
+        assert_matches_reference(b, "loose", 0.0, cap)
         steps = [abs(r.step) for r in boosted(b, max_step=cap).rounds_]
         assert max(steps) <= cap + 1e-12
         assert (max(steps) == pytest.approx(cap)) is (cap < 0.5)
@@ -328,7 +330,7 @@ def overlap(b: Bench) -> None:
 def candidates(b: Bench) -> None:
     """Each round draws a share of the features and takes the best of them, which may not be the best of all."""
     best = boosted(b, rounds=1).rounds_[0].bound
-    assert best == pytest.approx(twin(2, "tight", 0.0, 3.0)[0][2], rel=1e-6)
+    assert best == pytest.approx(reference_rounds(2, "tight", 0.0, 3.0)[0][2], rel=1e-6)
     means = [best]
     for share in (0.7, 0.3):
         bounds = [boosted(b, rounds=1, candidates=share, seed=seed).rounds_[0].bound for seed in range(20)]

@@ -123,19 +123,19 @@ def n_jobs(b: Bench) -> None:
     """The bits are equal for any number of threads, and encoding, training and search receive the number."""
     runs = [b.fit(P, n_jobs=jobs, **short(b)) for jobs in (1, 2, 3, None)]
     assert len({bits(tagger) for tagger in runs}) == 1
-    asked: dict[str, set[Any]] = {"encode": set(), "search": set(), "train": set()}
+    thread_counts: dict[str, set[Any]] = {"encode": set(), "search": set(), "train": set()}
     encode, best, value = Recipe.encode, paths.best, gradient.Evaluation.__init__
 
     def encoding(self: Recipe, X: Any, vocabulary: Any, n_jobs: int | None = None, *more: Any) -> Any:
-        asked["encode"].add(n_jobs)
+        thread_counts["encode"].add(n_jobs)
         return encode(self, X, vocabulary, n_jobs, *more)
 
     def searching(plan: Plan) -> Any:
-        asked["search"].add(plan.n_jobs)
+        thread_counts["search"].add(plan.n_jobs)
         return best(plan)
 
     def evaluating(self: Any, objective: Any, l2: float, n_jobs: int, *more: Any) -> None:
-        asked["train"].add(n_jobs)
+        thread_counts["train"].add(n_jobs)
         value(self, objective, l2, n_jobs, *more)
 
     b.monkeypatch.setattr(Recipe, "encode", encoding)
@@ -145,20 +145,24 @@ def n_jobs(b: Bench) -> None:
         made = getattr(_core, name)
 
         def making(*args: Any, n_jobs: int = 0, made: Any = made, **keywords: Any) -> Any:
-            asked["train"].add(n_jobs)
+            thread_counts["train"].add(n_jobs)
             return made(*args, n_jobs=n_jobs, **keywords)
 
         b.monkeypatch.setattr(_core, name, making)
     trains = b.kind.name in (*BATCH, "hmsvm", "boosting")
     for given, native in ((2, 2), (None, 0)):
-        for found in asked.values():
+        for found in thread_counts.values():
             found.clear()
         dev = {"dev": tokens(P)[:2], "dev_y": names(P)[:2]}
         tagger = b.fit(P, n_jobs=given, keywords=dev, **short(b))
-        assert asked == {"encode": {given}, "search": {native}, "train": {native} if trains else set()}
+        assert thread_counts == {
+            "encode": {given},
+            "search": {native},
+            "train": {native} if trains else set(),
+        }
         tagger.predict(tokens(P))
-        assert asked["encode"] == {given}
-        assert asked["search"] == {native}
+        assert thread_counts["encode"] == {given}
+        assert thread_counts["search"] == {native}
 
 
 @row("verbose", *ALL)

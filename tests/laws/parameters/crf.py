@@ -17,7 +17,7 @@ from tagwise.learners.backends import BACKENDS, Backend
 from tagwise.learners.problem import WORTH_WARMING, curvature_scale
 from tagwise.optimizers import OPTIMIZERS, lbfgs
 
-from .. import told
+from .. import constructors
 from ..reference import losses, scores
 from ..reference.chain import Array, Path, Scores
 from ..reference.model import pull_back, score_sentence
@@ -63,13 +63,13 @@ def objective(b: Bench, p: Problem = P, y: Any = None, keywords: Any = None, **p
 
 
 def assert_optimal(
-    b: Bench, twin: Loss, p: Problem = P, weight: Any = None, cut_to: Any = None, **params: Any
+    b: Bench, reference_loss: Loss, p: Problem = P, weight: Any = None, cut_to: Any = None, **params: Any
 ) -> None:
     """The gradient of the reference objective vanishes at the trained weights. `cut_to` has pieces and their ends."""
     given = {"l2": 0.2, "all_pairs": True, **OPTIMUM, **params}
     w = dense(b.fit(p, **given), p)
     pieces, ends = (p, None) if cut_to is None else cut_to
-    slope = total(w, pieces, twin, weight, ends)[1]
+    slope = total(w, pieces, reference_loss, weight, ends)[1]
     assert np.linalg.norm(slope) > 1e-2
     assert np.linalg.norm(slope + 2 * given["l2"] * w) < 5e-3 * np.linalg.norm(slope)
 
@@ -78,9 +78,9 @@ def assert_optimal(
 def loss(b: Bench) -> None:
     """Each of the four losses is the sum of its formula, and training finds its optimum."""
     w = dense(start(), P)
-    for name, twin in losses.LOSSES.items():
-        assert objective(b, loss=name) == pytest.approx(total(w, P, twin)[0], rel=1e-5)
-        assert_optimal(b, twin, loss=name)
+    for name, reference_loss in losses.LOSSES.items():
+        assert objective(b, loss=name) == pytest.approx(total(w, P, reference_loss)[0], rel=1e-5)
+        assert_optimal(b, reference_loss, loss=name)
 
 
 @row("l2", "crf")
@@ -197,9 +197,9 @@ def device(b: Bench) -> None:
     """The engine of that name builds objective and scorer."""
     made: list[str] = []
 
-    def noted(what: str, make: Any) -> Any:
+    def noted(engine: str, make: Any) -> Any:
         def note(*given: Any) -> Any:
-            made.append(what)
+            made.append(engine)
             return make(*given)
 
         return note
@@ -323,10 +323,10 @@ def max_length(b: Bench) -> None:
         ours = b.fit(P, max_length=most, keywords=weight, **inner)
         theirs = b.fit(pieces, keywords={"sample_weight": WEIGHT[of]}, **inner)
         np.testing.assert_array_equal(dense(ours, P), dense(theirs, P))
-        for name, twin in losses.LOSSES.items():
-            value = total(w, pieces, twin, ends=ends)[0]
+        for name, reference_loss in losses.LOSSES.items():
+            value = total(w, pieces, reference_loss, ends=ends)[0]
             assert objective(b, loss=name, max_length=most) == pytest.approx(value, rel=1e-5)
-            assert_optimal(b, twin, cut_to=(pieces, ends), loss=name, max_length=most)
+            assert_optimal(b, reference_loss, cut_to=(pieces, ends), loss=name, max_length=most)
         value = total(w, pieces, losses.log_loss, ends=ends)[0]
         assert objective(b, order=2, max_length=most) == pytest.approx(value, rel=1e-5)
     # For single tokens label tuples carry no information, so the optimum is that of the first order.
@@ -406,12 +406,12 @@ def constraints(b: Bench) -> None:
     forbidden = np.zeros((3, 3), dtype=bool)
     forbidden[0, 2] = True  # I-p after O
 
-    def lawful(s: Scores, y: Path) -> tuple[float, Scores]:
+    def valid_log_loss(s: Scores, y: Path) -> tuple[float, Scores]:
         allowed = np.ones(s.node.shape, dtype=bool)
         allowed[0, 2] = False  # I-p at the beginning
         return losses.log_loss(scores(s.node, s.edge, s.start, s.end, allowed, forbidden), y)
 
-    assert objective(b, BIO, constraints="bio") == pytest.approx(total(w, BIO, lawful)[0], rel=1e-5)
+    assert objective(b, BIO, constraints="bio") == pytest.approx(total(w, BIO, valid_log_loss)[0], rel=1e-5)
     assert objective(b, BIO) == pytest.approx(total(w, BIO, losses.log_loss)[0], rel=1e-5)
     tagger = b.fit(BIO, constraints="bio", max_iter=5)
     for path, _ in tagger.predict_kbest(tokens(BIO)[:1], 99)[0]:
@@ -434,7 +434,7 @@ def assert_replayed(b: Bench) -> None:
     rules = {"forbidden": np.array([outside * len(labels) + inside], dtype=np.uint32), "allowed": (sets, of)}
     common: dict[str, Any] = {"sample_weight": weight, **rules}
     params = {"l2": 3.0, "seed": 1, "max_iter": 7, "constraints": "bio", "tol": 0.0}
-    ascent = told.dual(data, layout, 3.0, **common)
+    ascent = constructors.dual(data, layout, 3.0, **common)
     values = [ascent.primal()]  # after each epoch, of which an iteration has one to four
     for _ in range(4 * 7):
         ascent.epoch(1)
@@ -445,11 +445,11 @@ def assert_replayed(b: Bench) -> None:
     assert epochs[0] == 1
     assert [entry["objective"] for entry in history] == pytest.approx([values[n] for n in epochs], rel=1e-6)
     for name in ("pointwise_log", "pointwise_exp"):
-        core = told.stochastic(data, layout, loss="log", **common)
+        core = constructors.stochastic(data, layout, loss="log", **common)
         descent = stochastic.Descent(core, np.zeros(len(layout)), 3.0, len(data), 1)
         for _ in range(6):
             w = descent.epoch()
-        evaluate = gradient.Evaluation(told.objective(data, layout, loss=name, **common), 3.0, 0)
+        evaluate = gradient.Evaluation(constructors.objective(data, layout, loss=name, **common), 3.0, 0)
         scale = curvature_scale(data, layout)
         steps = [s.value for s, _ in zip(lbfgs(evaluate, w, scale=scale), range(3))]
         history = b.fit(many, keywords={"sample_weight": weight}, loss=name, **params).history_

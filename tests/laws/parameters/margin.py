@@ -26,8 +26,15 @@ TIGHT: dict[str, Any] = {"tol": 1e-6, "max_epochs": 2000}
 
 def assert_optimum(b: Bench, **params: Any) -> tw.Tagger:
     """Primal, dual and weights are those of the program over all wrong paths."""
-    twin = {"C": 1.0, "slack": "instance", "rescale": None, **params}
-    best = svm.solve(P.X, P.y, P.shape, twin["C"], twin["slack"], twin["rescale"] == "margin")
+    reference_params = {"C": 1.0, "slack": "instance", "rescale": None, **params}
+    best = svm.solve(
+        P.X,
+        P.y,
+        P.shape,
+        reference_params["C"],
+        reference_params["slack"],
+        reference_params["rescale"] == "margin",
+    )
     tagger = b.fit(P, **{**TIGHT, **params})
     assert tagger.objective_ == pytest.approx(best.primal, rel=1e-3)
     assert tagger.history_[-1]["dual"] == pytest.approx(best.dual, rel=1e-3)
@@ -91,7 +98,7 @@ def max_paths(b: Bench) -> None:
 @row("tol", "hmsvm")
 def tol(b: Bench) -> None:
     """Training stops at the first epoch whose relative duality gap is at most tol. The solver receives tol too."""
-    seen = told(b, "Margins", "Svm", "KernelSvm")
+    seen = collected_options(b, "Margins", "Svm", "KernelSvm")
     for kernel in ("linear", "rbf"):
         b.fit(P, tol=0.07, kernel=kernel)
     assert [keywords["tolerance"] for keywords in seen] == [0.07, 0.07]
@@ -219,17 +226,17 @@ def gamma(b: Bench) -> None:
     assert_kernel(b, perceptron.rbf(1 / squares()), kernel="rbf", gamma=None)
 
 
-def told(b: Bench, what: str, *learners: str) -> list[dict[str, Any]]:
+def collected_options(b: Bench, options_class: str, *learners: str) -> list[dict[str, Any]]:
     """Return a list that collects the keywords of these options, as passed to learners of the core."""
     made: list[tuple[Any, dict[str, Any]]] = []
     seen: list[dict[str, Any]] = []
-    options: Callable[..., Any] = getattr(_core, what)
+    options: Callable[..., Any] = getattr(_core, options_class)
 
     def make(*args: Any, **keywords: Any) -> Any:
         made.append((options(*args, **keywords), keywords))
         return made[-1][0]
 
-    b.monkeypatch.setattr(_core, what, make)
+    b.monkeypatch.setattr(_core, options_class, make)
     for name in learners:
         learner: Callable[..., Any] = getattr(_core, name)
 
@@ -265,7 +272,7 @@ def form(b: Bench) -> None:
 @row("cache_mb", *KERNELISED)
 def cache_mb(b: Bench) -> None:
     """The learner receives the number of megabytes. The bits do not depend on it."""
-    seen = told(b, "Kernel", learner_of(b))
+    seen = collected_options(b, "Kernel", learner_of(b))
     runs = [b.fit(K, kernel="rbf", cache_mb=given) for given in (1, 3)]
     assert bits(runs[0]) == bits(runs[1])
     assert [keywords["cache_bytes"] for keywords in seen] == [1 << 20, 3 << 20]

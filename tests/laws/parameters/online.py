@@ -40,18 +40,18 @@ def step(kind: str, w: Array, v: Array, d: Array, cost: Array, params: dict[str,
         return w + d[0], v
     if kind == "mira":
         return mira.closest(w, d, cost, params.get("C")), v
-    d, lack = d[0], max(0.0, cost[0] - w @ d[0])
+    d, shortfall = d[0], max(0.0, cost[0] - w @ d[0])
     if kind == "pa":
         C, square = params.get("C", 1.0), d @ d
-        tau = {0: lack / square, 1: min(C, lack / square), 2: lack / (square + 1 / (2 * C))}
+        tau = {0: shortfall / square, 1: min(C, shortfall / square), 2: shortfall / (square + 1 / (2 * C))}
         return w + tau[params.get("variant", 1)] * d, v
     gamma = params.get("gamma", 1.0)
-    if lack == 0.0:
+    if shortfall == 0.0:
         return w, v
-    return w + lack / (gamma + d**2 @ v) * v * d, 1 / (1 / v + d**2 / gamma)
+    return w + shortfall / (gamma + d**2 @ v) * v * d, 1 / (1 / v + d**2 / gamma)
 
 
-def twin(
+def reference_weights(
     kind: str, p: Problem, order: Iterable[Iterable[int]], cost: Cost = costs.accuracy, **params: Any
 ) -> tuple[Array, Array]:
     """Return last and average weights. Reject runs in which rounding could decide."""
@@ -80,13 +80,15 @@ def twin(
     return w, total / steps
 
 
-def assert_twin(b: Bench, cost: Cost = costs.accuracy, given: Any = "accuracy", **params: Any) -> tw.Tagger:
+def assert_matches_reference(
+    b: Bench, cost: Cost = costs.accuracy, given: Any = "accuracy", **params: Any
+) -> tw.Tagger:
     """The estimator's weights match the reference implementation, in a run that learns something."""
     p = P
     usual: dict[str, Any] = {"epochs": 2, "seed": 0, "shuffle": True, "average": True}
     all_params = {**usual, **params, **b.some(cost=given)}
     order = orders(len(p.X), *(all_params[name] for name in ("epochs", "seed", "shuffle")))
-    last, mean = twin(b.kind.name, p, order, cost, **params)
+    last, mean = reference_weights(b.kind.name, p, order, cost, **params)
     tagger = b.fit(p, **{name: value for name, value in all_params.items() if b.has(name)})
     wanted = mean if all_params["average"] else last
     assert np.abs(wanted).max() > 1e-2
@@ -98,28 +100,28 @@ def assert_twin(b: Bench, cost: Cost = costs.accuracy, given: Any = "accuracy", 
 def epochs(b: Bench) -> None:
     """Training makes `epochs` passes, with one history entry each."""
     for n in (1, 2, 3):
-        assert len(assert_twin(b, epochs=n).history_) == n
+        assert len(assert_matches_reference(b, epochs=n).history_) == n
 
 
 @row("average", *ONLINE)
 def average(b: Bench) -> None:
     """The weights are the mean over all sentences, or the last ones."""
-    assert_twin(b, average=True)
-    assert_twin(b, average=False)
+    assert_matches_reference(b, average=True)
+    assert_matches_reference(b, average=False)
 
 
 @row("shuffle", *ONLINE)
 def shuffle(b: Bench) -> None:
     """The order is the given one, or a new one in every epoch."""
-    assert_twin(b, shuffle=False)
-    assert_twin(b, shuffle=True)
+    assert_matches_reference(b, shuffle=False)
+    assert_matches_reference(b, shuffle=True)
 
 
 @row("seed", *ONLINE)
 def seed(b: Bench) -> None:
     """The seed determines the order of the sentences. Without shuffling it has no effect."""
     for given in (0, 1, 77):
-        assert_twin(b, seed=given)
+        assert_matches_reference(b, seed=given)
     assert bits(b.fit(P, epochs=2, seed=1)) == bits(b.fit(P, epochs=2, seed=1))
     plain = [b.fit(P, epochs=2, shuffle=False, seed=given) for given in (0, 1)]
     assert bits(plain[0]) == bits(plain[1])
@@ -132,7 +134,7 @@ def parts(b: Bench) -> None:
         ends, totals = [], []
         for s in range(n):
             part = np.arange(s, len(P.X), n)
-            last, mean = twin(b.kind.name, P, [part[permutation(len(part), 0, 0, s)].tolist()])
+            last, mean = reference_weights(b.kind.name, P, [part[permutation(len(part), 0, 0, s)].tolist()])
             ends.append(last)
             totals.append(mean * len(part))
         for flag, wanted in ((False, np.mean(ends, axis=0)), (True, np.sum(totals, axis=0) / len(P.X))):
@@ -143,7 +145,7 @@ def parts(b: Bench) -> None:
 @row("mode", "perceptron")
 def mode(b: Bench) -> None:
     """In batch mode the updates of an epoch are summed before they are applied."""
-    assert_twin(b)
+    assert_matches_reference(b)
     for flag in (True, False):
         last, mean = perceptron.batch_perceptron(exact(P), P.y, P.shape, 3, mask(P))
         tagger = b.fit(P, mode="batch", epochs=3, average=flag)
@@ -160,8 +162,8 @@ def voters(b: Bench) -> None:
     for given, stride in ((n * epochs, 1), (99, 1), (9, 2), (6, 3), (5, 6), (3, 6)):
         tagger = b.fit(P, epochs=epochs, voters=given)
         np.testing.assert_allclose(dense(tagger, P), np.mean(steps, axis=0), rtol=1e-5, atol=1e-5)
-        asked = [(e, at) for e in range(epochs) for at in range(stride, n + 1, stride)]
-        chosen = [steps[e * n + at - 1] for e, at in asked]
+        evaluated = [(e, at) for e in range(epochs) for at in range(stride, n + 1, stride)]
+        chosen = [steps[e * n + at - 1] for e, at in evaluated]
         assert len(tagger.model_.arrays["voters.counts"]) <= min(given, len(chosen))
         assert tagger.model_.arrays["voters.counts"].sum() == n * epochs
         for decoder, place in (("viterbi", 0), ("pointwise", 1)):
@@ -176,14 +178,14 @@ def voters(b: Bench) -> None:
 def k(b: Bench) -> None:
     """The k best paths must be beaten by their cost."""
     for given in (1, 2, 4, 6):
-        assert_twin(b, k=given, epochs=1)
+        assert_matches_reference(b, k=given, epochs=1)
 
 
 @row("C", "mira")
 def C_of_mira(b: Bench) -> None:
     """The multipliers of a sentence sum to at most C. None means unbounded."""
     for given in (0.02, 0.2, None):
-        assert_twin(b, C=given, epochs=1)
+        assert_matches_reference(b, C=given, epochs=1)
 
 
 @row("C", "pa")
@@ -191,7 +193,7 @@ def C_of_pa(b: Bench) -> None:
     """C caps the step of variant 1 and dampens that of variant 2. Variant 0 ignores it."""
     for variant in (1, 2):
         for given in (0.05, 0.5):
-            assert_twin(b, variant=variant, C=given)
+            assert_matches_reference(b, variant=variant, C=given)
     pair = [b.fit(P, variant=0, C=given) for given in (0.05, 0.5)]
     assert bits(pair[0]) == bits(pair[1])
 
@@ -200,21 +202,21 @@ def C_of_pa(b: Bench) -> None:
 def variant(b: Bench) -> None:
     """Variant 0 has no slack, 1 a linear one, 2 a squared one."""
     for given in (0, 1, 2):
-        assert_twin(b, variant=given, C=0.1)
+        assert_matches_reference(b, variant=given, C=0.1)
 
 
 @row("gamma", "arow")
 def gamma(b: Bench) -> None:
     """With a larger gamma weights move less and variances shrink more slowly."""
     for given in (0.3, 1.0, 5.0):
-        assert_twin(b, gamma=given)
+        assert_matches_reference(b, gamma=given)
 
 
 @row("variance", "arow")
 def variance(b: Bench) -> None:
     """The initial variance of every feature."""
     for given in (0.2, 1.0, 4.0):
-        assert_twin(b, variance=given)
+        assert_matches_reference(b, variance=given)
 
 
 def root(gold: Sequence[str], guess: Sequence[str]) -> float:
@@ -246,7 +248,7 @@ def cost(b: Bench) -> None:
     """The required margin is the named cost with its numbers, or a user's function of label names."""
     params = {"k": 2} if b.kind is tw.MIRA else {"variant": 0} if b.kind is tw.PassiveAggressive else {}
     for given, meaning in COSTS:
-        assert_twin(b, cost=meaning, given=given, epochs=1, average=False, **params)
+        assert_matches_reference(b, cost=meaning, given=given, epochs=1, average=False, **params)
 
 
 @row("augment", "mira")
@@ -255,13 +257,15 @@ def augment(b: Bench) -> None:
 
     A cost that is not a sum over tokens is an error.
     """
-    assert_twin(b, augment=False, k=2, epochs=1)
-    assert_twin(b, augment=True, k=2, epochs=1)
+    assert_matches_reference(b, augment=False, k=2, epochs=1)
+    assert_matches_reference(b, augment=True, k=2, epochs=1)
 
     def weighted(gold: Sequence[str], guess: Sequence[str]) -> float:
         return costs.weighted_accuracy(gold, guess, 2.0, 1.0, 0.5)
 
-    assert_twin(b, augment=True, k=2, epochs=1, cost=weighted, given="weighted_accuracy(2, 1, 0.5)")
+    assert_matches_reference(
+        b, augment=True, k=2, epochs=1, cost=weighted, given="weighted_accuracy(2, 1, 0.5)"
+    )
     with pytest.raises(ValueError, match="augment"):
         b.fit(P, augment=True, cost="f1")
 

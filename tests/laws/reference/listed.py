@@ -64,13 +64,13 @@ def viterbi(node: Array, listed: Listed) -> Path:
         order = sorted(range(L), key=lambda a, d=delta: (-d[a], a))  # type: ignore[misc]
         now = np.empty(L)
         for y in range(L):
-            ways = [(-(delta[a] + listed[a, y]), a) for a in before[y]]
-            ways += [
+            candidates = [(-(delta[a] + listed[a, y]), a) for a in before[y]]
+            candidates += [
                 (-delta[a], a)
                 for a in [next((a for a in order if a not in before[y]), None)]
                 if a is not None
             ]
-            now[y], back[t, y] = min(ways)
+            now[y], back[t, y] = min(candidates)
             now[y] = node[t, y] - now[y]
         delta = now
     path = [int(delta.argmax())]

@@ -19,7 +19,7 @@ def begun(path: Sequence[int], group: np.ndarray, begins: np.ndarray) -> list[in
     return [int(group[y]) for before, y in steps if group[y] != NONE and begins[before, y]]
 
 
-def lawful(path: Sequence[int], group: np.ndarray, begins: np.ndarray) -> bool:
+def is_valid(path: Sequence[int], group: np.ndarray, begins: np.ndarray) -> bool:
     """Return whether each group begins at most one span."""
     found = begun(path, group, begins)
     return len(set(found)) == len(found)
@@ -27,13 +27,13 @@ def lawful(path: Sequence[int], group: np.ndarray, begins: np.ndarray) -> bool:
 
 def kbest(s: Scores, k: int, group: np.ndarray, begins: np.ndarray) -> list[tuple[float, Path]]:
     """Return the k best valid paths by score, equal scores by the reversed path."""
-    ranked = sorted((-score(s, y), y[::-1]) for y in enumeration.paths(s) if lawful(y, group, begins))
+    ranked = sorted((-score(s, y), y[::-1]) for y in enumeration.paths(s) if is_valid(y, group, begins))
     return [(-h, y[::-1]) for h, y in ranked[:k]]
 
 
 def distribution(s: Scores, group: np.ndarray, begins: np.ndarray) -> tuple[float, dict[Path, float]]:
     """Return log Z over the valid paths, and P(y|x) of each of them."""
-    paths = [y for y in enumeration.paths(s) if lawful(y, group, begins)]
+    paths = [y for y in enumeration.paths(s) if is_valid(y, group, begins)]
     h = np.array([score(s, y) for y in paths])
     log_z = float(np.log(np.exp(h - h.max()).sum()) + h.max())
     return log_z, {y: float(np.exp(x - log_z)) for y, x in zip(paths, h)}

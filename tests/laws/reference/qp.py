@@ -46,11 +46,11 @@ def groups(G: Array, b: Array, group: Array, C: float, tol: float = 1e-12, steps
             break
         name = int(group[max(top, low)])
         curve = sum(G[i, i] for i in (top, low) if i >= 0) - (2 * G[top, low] if min(top, low) >= 0 else 0.0)
-        room = tau[low] if low >= 0 else C - used[name]
-        step = min(gain / curve, room) if curve > 0 else room
+        available = tau[low] if low >= 0 else C - used[name]
+        step = min(gain / curve, available) if curve > 0 else available
         for j, sign in ((top, 1.0), (low, -1.0)):
             if j >= 0:
-                tau[j] = 0.0 if sign < 0 and step == room else tau[j] + sign * step
+                tau[j] = 0.0 if sign < 0 and step == available else tau[j] + sign * step
                 used[name] += sign * step
     return tau
 

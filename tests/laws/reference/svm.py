@@ -54,8 +54,12 @@ def solve(
     sentence = np.array([i for i, _ in pairs])
     alpha = _dual(d @ d.T / 4, b, sentence, C, slack)
     w = alpha @ d / 2
-    lack = np.maximum(0, b - d @ w / 2)
-    xi = lack.sum() if slack == "sequence" else sum(lack[sentence == i].max() for i in set(sentence.tolist()))
+    shortfall = np.maximum(0, b - d @ w / 2)
+    xi = (
+        shortfall.sum()
+        if slack == "sequence"
+        else sum(shortfall[sentence == i].max() for i in set(sentence.tolist()))
+    )
     half = w @ w / 2
     return Solution(w, float(half + C * xi), float(alpha @ b - half), dict(zip(pairs, alpha.tolist())))
 
@@ -117,8 +121,8 @@ def working_set(
                 s = s._replace(node=s.node + 2 * (np.arange(shape.labels) != np.array(y[i])[:, None]))
             # With a slack per sequence the violations of other sequences count, so search beyond those in the set.
             k = 2 + (len(alpha[i]) if slack == "sequence" else 0)
-            lack = {p: bound(i, p) - w @ difference(i, p) / 2 for p in alpha[i]}
-            xi = max([0.0, *lack.values()]) if slack == "instance" else 0.0
+            shortfall = {p: bound(i, p) - w @ difference(i, p) / 2 for p in alpha[i]}
+            xi = max([0.0, *shortfall.values()]) if slack == "instance" else 0.0
             for _, p in kbest(s, k):
                 if p != y[i] and p not in alpha[i] and bound(i, p) - w @ difference(i, p) / 2 > xi + tol:
                     alpha[i][p], changed = 0.0, True
@@ -153,7 +157,7 @@ def primal(
     """Return 1/2 ||w||^2 + C sum xi by enumeration, with only the `most` largest slacks per sentence if given."""
     total = 0.0
     for i, g in enumerate(y):
-        lack = [
+        shortfall = [
             max(
                 0.0,
                 (hamming(g, p) if margin else 1)
@@ -162,5 +166,5 @@ def primal(
             for p in product(range(shape.labels), repeat=len(g))
             if p != g
         ]
-        total += sum(sorted(lack, reverse=True)[:most]) if slack == "sequence" else max(lack)
+        total += sum(sorted(shortfall, reverse=True)[:most]) if slack == "sequence" else max(shortfall)
     return float(w @ w / 2 + C * total)

@@ -93,10 +93,10 @@ def test_background_work_starts_after_the_drawing_time(
     early: list[str] = []
     begun: list[str] = []
 
-    def noted(what: str) -> None:
-        begun.append(what)
+    def noted(event: str) -> None:
+        begun.append(event)
         if time.monotonic() < session._drawn:
-            early.append(what)
+            early.append(event)
 
     scores, corpus = queues.Slice.scores, Work.corpus
 

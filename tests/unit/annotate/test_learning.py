@@ -65,12 +65,12 @@ def test_background_training_equals_fit_then_partial_fit() -> None:
     assert learning.failed is None
     assert not learning.busy
     assert learning.model is not None
-    twin: Any = tw.MIRA(epochs=8, n_jobs=1).fit(part)
-    del twin.state_
-    twin.set_params(average=False).partial_fit(
+    expected_tagger: Any = tw.MIRA(epochs=8, n_jobs=1).fit(part)
+    del expected_tagger.state_
+    expected_tagger.set_params(average=False).partial_fit(
         tw.Corpus([late]), epochs=5, callbacks=[lambda entry: not entry.gradient_norm]
     )
-    assert np.array_equal(learning.model.scorer.weights, twin.model_.scorer.weights)
+    assert np.array_equal(learning.model.scorer.weights, expected_tagger.model_.scorer.weights)
 
 
 def test_background_errors_are_reported_and_keep_the_model(model: Any) -> None:
@@ -86,14 +86,14 @@ def test_background_errors_are_reported_and_keep_the_model(model: Any) -> None:
 
 def test_wait_returns_after_the_change_was_reported() -> None:
     """Training ends before its change is reported, and `wait` waits for both."""
-    learning, gate, told = Learning(n_jobs=1), threading.Event(), []
-    learning.changed = lambda: told.append(gate.wait(60))
+    learning, gate, found_values = Learning(n_jobs=1), threading.Event(), []
+    learning.changed = lambda: found_values.append(gate.wait(60))
     learning.settle(lambda: CORPUS[:2])
     while learning.busy:
         time.sleep(0.001)
     threading.Timer(0.05, gate.set).start()
     learning.wait()
-    assert told == [True]
+    assert found_values == [True]
 
 
 def test_learners_without_online_updates_are_rejected() -> None:
@@ -127,8 +127,8 @@ def test_strategies_rank_by_their_definitions(model: Any) -> None:
     assert (priorities("span", view, X) <= 1).all()
     p = [m.max(axis=1) for m in model.marginals(X)]
     seen = [[w not in view.seen for w in s.tokens] for s in X]
-    told = [float(np.sum((1 - q) * np.array(n))) for q, n in zip(p, seen)]
-    assert np.allclose(priorities("diversity", view, X), told, atol=1e-5)
+    found_values = [float(np.sum((1 - q) * np.array(n))) for q, n in zip(p, seen)]
+    assert np.allclose(priorities("diversity", view, X), found_values, atol=1e-5)
     with pytest.raises(tw.ParameterError, match="margin"):
         priorities("nothing", view, X)
     assert set(STRATEGIES) == {"margin", "span", "committee", "diversity", "order", "search"}
@@ -185,8 +185,8 @@ def test_session_learns_undoes_and_resumes(tmp_path: Path) -> None:
     session.learning.wait()
     assert session.curve
     assert session.curve[-1]["score"] > 0.5
-    told = {one["label"] for one in session.shown(15)["proposal"]}
-    assert told == {"PER", "LOC"}
+    found_values = {one["label"] for one in session.shown(15)["proposal"]}
+    assert found_values == {"PER", "LOC"}
     last = session.work.journal.entries[-1]["id"]
     back = session.undo()
     assert back["sentence"]["id"] == last

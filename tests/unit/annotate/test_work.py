@@ -154,7 +154,7 @@ def test_copied_folder_restores_the_project(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "said"),
+    ("labels", "message"),
     [
         (["O"], "1 labels for 2"),
         (["B-ORG", "O"], "this project has no label"),
@@ -163,11 +163,11 @@ def test_copied_folder_restores_the_project(tmp_path: Path) -> None:
         (["B-PER", "I-LOC"], "cannot follow"),
     ],
 )
-def test_invalid_labels_are_rejected_before_writing(tmp_path: Path, labels: list[str], said: str) -> None:
+def test_invalid_labels_are_rejected_before_writing(tmp_path: Path, labels: list[str], message: str) -> None:
     work = begun(tmp_path)
     for place in (1, -1, 3, True, "1", None):
         with pytest.raises(
-            tw.ParameterError, match=said if place == 1 and place is not True else "expected a number"
+            tw.ParameterError, match=message if place == 1 and place is not True else "expected a number"
         ):
             work.accept(place, labels)  # type: ignore[arg-type]
     assert (tmp_path / "journal.jsonl").read_bytes() == b""

@@ -1,6 +1,6 @@
 """Small problems on which certificates and optimisers could fail, with their optimum in double precision.
 
-    python -m tests.laws.hostile 20
+    python -m tests.laws.hard_problems 20
 
 fits 20 seeds of every kind with every penalty and tolerance and prints the accuracy of certificates and objectives.
 """

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import tagwise as tw
 
-from . import lawful
-from .lawful import Path, Rule
+from . import valid_paths
+from .valid_paths import Path, Rule
 
 # A sentence never begins with a Q and never ends inside a P. A Q has two or more tokens, and there is at most one P.
 X = [
@@ -38,7 +38,7 @@ Y = [
 TEST = [["bay", "ann", "lee", "big"], ["bo", "the", "bo"], ["new", "ann"], ["bay"]]
 
 
-BIO = functools.cache(lawful.of_scheme("IOB2"))
+BIO = functools.cache(valid_paths.of_scheme("IOB2"))
 
 
 OWN: dict[str, Any] = {
@@ -48,7 +48,9 @@ OWN: dict[str, Any] = {
 }
 
 
-OWN_RULE = lawful.both(BIO, lawful.none((None, "B-Q"), ("I-P", None)), lawful.followed("B-Q", "I-Q"))
+OWN_RULE = valid_paths.both(
+    BIO, valid_paths.none((None, "B-Q"), ("I-P", None)), valid_paths.followed("B-Q", "I-Q")
+)
 
 
 class Kind(NamedTuple):
@@ -103,34 +105,36 @@ def fitted(name: str, own: bool = False) -> tw.Tagger:
 
 
 @functools.cache
-def ways(name: str, own: bool, words: tuple[str, ...]) -> dict[Path, float]:
-    return lawful.ways(fitted(name, own).model_, words)
+def path_scores(name: str, own: bool, words: tuple[str, ...]) -> dict[Path, float]:
+    return valid_paths.path_scores(fitted(name, own).model_, words)
 
 
 def allows(allowed: list[Any]) -> list[Rule]:
     """Return `allowed` as rules."""
     return [
-        lawful.anything if sets is None else lawful.within([{s} if isinstance(s, str) else s for s in sets])
+        valid_paths.anything
+        if sets is None
+        else valid_paths.within([{s} if isinstance(s, str) else s for s in sets])
         for sets in allowed
     ]
 
 
-SEEN = lawful.counted(X, Y, 2, 0.4)
+SEEN = valid_paths.counted(X, Y, 2, 0.4)
 
 
-def speaks(words: list[str], allowed: Any = None, seen: dict[str, set[str]] = SEEN) -> Rule:
+def follows_dictionary(words: list[str], allowed: Any = None, seen: dict[str, set[str]] = SEEN) -> Rule:
     """Return the rule that known words have one of their labels, unless `allowed` restricts the token."""
     sets = allowed or [None] * len(words)
-    return lawful.within([seen.get(word) if names is None else None for word, names in zip(words, sets)])
+    return valid_paths.within([seen.get(word) if names is None else None for word, names in zip(words, sets)])
 
 
 def left(
     rule: Rule, words: list[str], labels: tuple[str, ...], allowed: Any = None, seen: Any = SEEN
 ) -> Rule:
     """Combine the rule, `allowed` and the dictionary, without the dictionary if no path would be left."""
-    other = lawful.both(rule, *allows([allowed]))
-    whole = lawful.both(other, speaks(words, allowed, seen))
-    return whole if any(map(whole, lawful.every(labels, len(words)))) else other
+    other = valid_paths.both(rule, *allows([allowed]))
+    whole = valid_paths.both(other, follows_dictionary(words, allowed, seen))
+    return whole if any(map(whole, valid_paths.every(labels, len(words)))) else other
 
 
 def own_step(t: int, T: int, before: str | None, label: str) -> bool:

@@ -28,15 +28,15 @@ def rule(kind: str, options: dict[str, Any]) -> _core.Rule:
 
 
 def online(data: _core.Dataset, layout: _core.Layout, kind: str, **options: Any) -> _core.Online:
-    told = {"limits": _limits(options), "epochs": _epochs(options)}
-    return _core.Online(data, layout, rule(kind, options), **told, **options)
+    common = {"limits": _limits(options), "epochs": _epochs(options)}
+    return _core.Online(data, layout, rule(kind, options), **common, **options)
 
 
-def further_back(
+def history_online(
     data: _core.Dataset, layout: _core.Layout, terms: _core.LookbackSpec, kind: str, **options: Any
 ) -> _core.HistoryOnline:
-    told = {"limits": _limits(options), "epochs": _epochs(options)}
-    return _core.HistoryOnline(data, layout, terms, rule(kind, options), **told, **options)
+    common = {"limits": _limits(options), "epochs": _epochs(options)}
+    return _core.HistoryOnline(data, layout, terms, rule(kind, options), **common, **options)
 
 
 def objective(data: _core.Dataset, layout: _core.Layout, **options: Any) -> _core.Objective:
@@ -72,8 +72,8 @@ def kernel_perceptron(
     data: _core.Dataset, layout: _core.Layout, kernel: Kernel, **options: Any
 ) -> _core.KernelPerceptron:
     native = _kernel(kernel, layout, options)
-    told = {"limits": _limits(options), "epochs": _epochs(options)}
-    return _core.KernelPerceptron(data, layout, native, **told, **options)
+    common = {"limits": _limits(options), "epochs": _epochs(options)}
+    return _core.KernelPerceptron(data, layout, native, **common, **options)
 
 
 def boosting(data: _core.Dataset, layout: _core.Layout, **options: Any) -> _core.Boosting:

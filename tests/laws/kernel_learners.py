@@ -9,7 +9,7 @@ import numpy as np
 from tagwise import _core
 from tagwise.scores.kernels import Kernel
 
-from . import told
+from . import constructors
 from .margins import encode
 from .online import corpus
 from .reference import perceptron
@@ -31,7 +31,7 @@ def frame(vocabulary: _core.Vocabulary, data: _core.Dataset, labels: int) -> _co
     return _core.Layout.from_arrays(len(vocabulary), labels, arrays)
 
 
-class Kernelled:
+class KernelProblem:
     """A tiny problem in the form of the kernel learners."""
 
     def __init__(self, p: Problem) -> None:
@@ -44,10 +44,10 @@ class Kernelled:
         self.of = np.array([self.distinct.index(x) for x in rows])
 
     def perceptron(self, kernel: Kernel, **parameters: Any) -> _core.KernelPerceptron:
-        return told.kernel_perceptron(self.data, self.layout, kernel, **parameters)
+        return constructors.kernel_perceptron(self.data, self.layout, kernel, **parameters)
 
     def svm(self, kernel: Kernel, **parameters: Any) -> _core.KernelSvm:
-        return told.kernel_svm(self.data, self.layout, kernel, **parameters)
+        return constructors.kernel_svm(self.data, self.layout, kernel, **parameters)
 
     def split(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return beta [U, L], transitions, starts, ends."""

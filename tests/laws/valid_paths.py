@@ -51,7 +51,7 @@ def of_scheme(scheme: str) -> Rule:
     IOB1 and IOE1 are defined by their tags: B directly follows a chunk of its type, E directly precedes one.
     """
 
-    def lawful(path: Path) -> bool:
+    def is_well_formed(path: Path) -> bool:
         if not {label[0] for label in path} <= set(scheme.rstrip("12")):
             return False
         if scheme == "IOB1":
@@ -60,7 +60,7 @@ def of_scheme(scheme: str) -> Rule:
             return all(a[1:] == b[1:] for a, b in zip(path, (*path[1:], "")) if a[0] == "E")
         return re.fullmatch(GRAMMARS[scheme], "".join(f"{label} " for label in path)) is not None
 
-    return lawful
+    return is_well_formed
 
 
 def never(before: str | None, after: str | None) -> Rule:
@@ -124,7 +124,7 @@ def every(labels: Sequence[str], length: int) -> list[Path]:
     return [tuple(path) for path in product(labels, repeat=length)]
 
 
-def ways(model: Model, words: Sentence, memory: DocumentState | None = None) -> dict[Path, float]:
+def path_scores(model: Model, words: Sentence, memory: DocumentState | None = None) -> dict[Path, float]:
     """Return the scores of all paths, from the full list of the model without constraints and dictionary."""
     free, n = replace(model, dictionary=None), len(model.labels) ** len(words)
     (found,) = free.kbest([list(words)], n, Query(constraints=False, memory=memory))
@@ -135,8 +135,8 @@ def ways(model: Model, words: Sentence, memory: DocumentState | None = None) -> 
 class Held:
     """The valid paths with their scores, and a model's quantities over them."""
 
-    def __init__(self, ways: dict[Path, float], rule: Rule) -> None:
-        self.of = {path: h for path, h in ways.items() if rule(path)}
+    def __init__(self, path_scores: dict[Path, float], rule: Rule) -> None:
+        self.of = {path: h for path, h in path_scores.items() if rule(path)}
         h = np.array(list(self.of.values()))
         self.log_z = float(np.log(np.exp(h - h.max()).sum()) + h.max()) if len(h) else -np.inf
         self.p = {path: float(np.exp(x - self.log_z)) for path, x in self.of.items()}
