@@ -15,7 +15,7 @@ import numpy as np
 from tagwise import _core
 from tagwise.base.exceptions import InternalError
 
-from .native_made import Made
+from .native_arguments import Made
 from .native_targets import ARRAYS, FILE, targets
 
 u16 = np.uint16

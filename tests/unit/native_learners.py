@@ -10,7 +10,7 @@ import numpy as np
 from tagwise import _core
 from tests.laws import constructors
 
-from .native_made import Made, Targets, f32, given, u32
+from .native_arguments import Made, Targets, f32, given, u32
 
 
 def pushed(history: _core.CurvaturePairs) -> _core.CurvaturePairs:

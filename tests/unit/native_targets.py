@@ -14,8 +14,8 @@ import numpy as np
 from tagwise import _core
 from tests.foreign.test_model_files import lcrf
 
+from .native_arguments import Made, Targets, f32, given, u16, u32, u64
 from .native_learners import batch, kernels, learners
-from .native_made import Made, Targets, f32, given, u16, u32, u64
 
 #: A model file, and a path to write one to.
 FILE, OUT = (*(sys.argv[2:] if Path(sys.argv[0]).name == "native_calls.py" else ()), "", "")[:2]

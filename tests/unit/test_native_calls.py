@@ -18,7 +18,7 @@ import pytest
 
 from tagwise import _core
 
-from .native_made import Made
+from .native_arguments import Made
 from .native_targets import targets
 
 ROOT = Path(__file__).parents[2]

@@ -53,7 +53,7 @@ RUN = ("python", *COMMANDS)
 DATA = ("text", "json", "ini", "dockerfile", "template", "mermaid")
 #: Pages that `make shows` writes, and whose session has its own test.
 WRITTEN = ("docs/everyday.md",)
-#: Pages whose Python is run and examined by tests/e2e/test_promises.py.
+#: Pages whose Python is run and examined by tests/e2e/test_introductory_pages.py.
 PROMISES = ("README.md", "docs/ten-minutes.md")
 
 

@@ -308,7 +308,7 @@ def ranks(learner: str, _: File) -> None:
 
 @row("explain_prediction", "sentence", "token", "against")
 def explain_prediction(learner: str, _: File) -> None:
-    """Every argument is passed on. test_votes tests the sums of votes."""
+    """Every argument is passed on. test_explanations tests the sums of votes."""
     tagger = short(learner, features="S1").fit(X, Y)
     whole = tagger.explain_prediction(X[0])
     assert (list(whole.tokens), len(whole)) == (X[0], len(X[0]))
