@@ -220,7 +220,7 @@ def test_unsupported_explanations_are_rejected() -> None:
         tagger.explain_prediction(["a", "b"], token=0, against="X")
     with pytest.raises(ParameterError, match="list of tokens"):
         tagger.explain_prediction("a b")
-    with pytest.raises(ParameterError, match="without tokens"):
+    with pytest.raises(ParameterError, match="no tokens"):
         tagger.explain_prediction([])
     for other in (
         tw.Perceptron(features="S1", epochs=2, kernel="poly"),

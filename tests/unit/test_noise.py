@@ -53,7 +53,7 @@ def test_wrong_labels_are_nested_in_the_noise_level() -> None:
 
 
 def test_invalid_noise_names_are_rejected() -> None:
-    with pytest.raises(ParameterError, match="100%"):
+    with pytest.raises(ParameterError, match="100 %"):
         load_parts("ewt-pos +101% noise")
     with pytest.raises(CorpusError):
         load_parts("no-such-corpus +10% noise")
