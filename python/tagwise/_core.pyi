@@ -77,7 +77,7 @@ __all__ = [
     "chunk_probabilities",
     "claim",
     "count_texts",
-    "crfsuite_written",
+    "crfsuite_model_bytes",
     "dot",
     "dual_bounds",
     "encode_attributes",
@@ -89,11 +89,11 @@ __all__ = [
     "once_kbest",
     "once_marginals",
     "order_marginals",
+    "path_counts",
     "prune",
     "row_lists",
     "sequence_cost",
     "small_program",
-    "taken",
     "text_ids",
     "tokenize",
     "total_loss",
@@ -364,15 +364,15 @@ SIMD: str
 @final
 class Stop:
     """Work that another thread can stop. Inside the `with` block native calls of this thread, and
-    `Stop.look`, raise StoppedError after a call of `ask`. Blocks do not nest."""
+    `Stop.check`, raise StoppedError after a call of `request`. Blocks do not nest."""
 
     def __new__(cls) -> Stop: ...
     def __enter__(self) -> Stop: ...
     def __exit__(self, *_exception: object) -> None: ...
-    def ask(self) -> None:
+    def request(self) -> None:
         """Stop the work, from any thread. Work that begins later stops immediately."""
     @staticmethod
-    def look() -> None:
+    def check() -> None:
         """Raise StoppedError if the work of this thread has been stopped. For loops in Python."""
 
 @final
@@ -394,11 +394,11 @@ class WapitiRegex:
 def claim(what: str, bytes: int, remedy: str) -> None:
     """Raise MemoryLimitError if `bytes` exceed the memory budget. The message includes `what` and `remedy`."""
 
-def force(ways: str = "") -> str:
+def force(paths: str = "") -> str:
     """For tests: force these code paths (names separated by commas) wherever the core may choose. Return the
     names forced before."""
 
-def taken() -> dict[str, int]:
+def path_counts() -> dict[str, int]:
     """For tests: return how often each code path was taken since the last call."""
 
 _Support: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.uint32]]
@@ -738,7 +738,7 @@ class CrfsuiteModel:
     def labels(self) -> list[str]:
         """Labels, by number."""
     def whole(
-        self, told: Callable[[bytes], str]
+        self, decode: Callable[[bytes], str]
     ) -> tuple[
         list[str],
         tuple[NDArray[np.int64], NDArray[np.float64]],
@@ -751,14 +751,16 @@ class CrfsuiteModel:
         """
     def tag(self, sequence: CrfsuiteSequence) -> list[str]:
         """Return the labels of a sequence."""
-    def tag_many(self, sequences: list[Any], other: Callable[[Any], Any], n_jobs: int = 0) -> list[list[str]]:
-        """Return the labels of sequences. `other` converts those that Python has to read to lists of pairs."""
+    def tag_many(
+        self, sequences: list[Any], convert: Callable[[Any], Any], n_jobs: int = 0
+    ) -> list[list[str]]:
+        """Return the labels of sequences. `convert` converts those that Python has to read to lists of pairs."""
     def marginals(self, sequence: CrfsuiteSequence) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
         """Node scores [T, L], log Z and marginals [T, L] of a sequence."""
     def edge(self) -> NDArray[np.float64]:
         """Transitions [L, L]."""
 
-def crfsuite_written(
+def crfsuite_model_bytes(
     labels: list[str],
     attributes: list[str],
     node: tuple[NDArray[np.int64], NDArray[np.float64]],
@@ -809,7 +811,7 @@ class CrfsuiteOnline:
         """rule: ap, pa (type, c, error_sensitive), arow (gamma, variance) or l2sgd (lambda, t0), with its numbers."""
     def steps(self, order: NDArray[np.int64]) -> float:
         """Take a step for each of these instances, in this order. Return the sum of their losses."""
-    def settle(self) -> float:
+    def apply_decay(self) -> float:
         """Apply the decay of the steps to the weights. Return the square of their norm."""
     def weights(self) -> NDArray[np.float64]:
         """Weights, state features first."""
@@ -1347,17 +1349,17 @@ class Boosting:
         start: NDArray[np.float64] | None = None,
         n_jobs: int = 0,
     ) -> Boosting: ...
-    def run(self, most: int, seconds: float = ...) -> dict[str, Any]:
-        """Run up to `most` rounds, fewer once `seconds` have passed. Return arrays with one entry per chosen feature,
-        and whether more rounds may follow. `raised` is the exception of a signal handler that ended the rounds
-        early, or None."""
+    def run(self, max_rounds: int, seconds: float = ...) -> dict[str, Any]:
+        """Run up to `max_rounds` rounds, fewer once `seconds` have passed. Return arrays with one entry per chosen
+        feature, and whether more rounds may follow. `raised` is the exception of a signal handler that ended the
+        rounds early, or None."""
     def weights(self) -> NDArray[np.float64]:
         """Weights of all features."""
     @property
     def rounds(self) -> int:
         """Number of rounds so far."""
     @property
-    def torn(self) -> bool:
+    def interrupted(self) -> bool:
         """Whether a signal stopped a round halfway. Weights and loss are those before that round, and no
         round can follow."""
     @property

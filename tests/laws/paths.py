@@ -68,7 +68,7 @@ LISTED = ("", "sparse", "sparse,alone,table", "sparse,avx2", "sparse,baseline")
 def forced(code_path: str) -> Iterator[None]:
     """Force these code paths and reset the counters."""
     before = _core.force(code_path)
-    _core.taken()
+    _core.path_counts()
     try:
         yield
     finally:
@@ -261,4 +261,4 @@ def evaluate(
     with forced(code_path):
         gradient = np.full(len(c.layout), np.nan)
         number = constructors.objective(c.data, c.layout, **terms.native()).evaluate(w, gradient, n_jobs)
-        return number, gradient, _core.taken()
+        return number, gradient, _core.path_counts()

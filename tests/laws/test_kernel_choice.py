@@ -47,7 +47,7 @@ def test_kernels_are_chosen_by_filled_lanes() -> None:
         c = random_corpus(3, 45, n=sentences, longest=1)
         with forced("whole"):
             scorer = _core.Scorer(c.layout, np.zeros(len(c.layout), np.float32))
-        _core.taken()
+        _core.path_counts()
         scorer.viterbi(c.data)
         scorer.marginals(c.data)
-        assert _core.taken().get(kernel) == 2 * sentences
+        assert _core.path_counts().get(kernel) == 2 * sentences

@@ -105,7 +105,7 @@ def check(m: Long, code_path: str, length: int, limited: bool = False) -> dict[s
     case = m.case(length, limited)
     with forced(code_path):
         path = m.scorer().viterbi(case.data, allowed=case.support, n_jobs=1)
-        done = _core.taken()
+        done = _core.path_counts()
     assert abs(case.best - case.score(path)) <= CLOSE
     return done
 

@@ -43,7 +43,7 @@ def test_force_returns_the_previous_setting() -> None:
     assert _core.force("wide") == "log,avx2"
     assert _core.force() == "wide"
     assert _core.force(before) == ""
-    with pytest.raises(ValueError, match='no way "fast" to force; there are: log, wide'):
+    with pytest.raises(ValueError, match='no code path "fast" to force; there are: log, wide'):
         _core.force("fast")
 
 
@@ -460,11 +460,11 @@ def test_values_beyond_float32_fall_back_to_doubles(code_path: str) -> None:
     with forced(code_path):
         gradient = np.empty(8)
         _core.Objective(data, layout).evaluate(w, gradient, 1)
-        assert {k: v for k, v in _core.taken().items() if k in ("lanes", "wide", "log")} == {
+        assert {k: v for k, v in _core.path_counts().items() if k in ("lanes", "wide", "log")} == {
             "lanes": 1,
             "wide": 1,
         }
         found = _core.Scorer(layout, w.astype(np.float32)).viterbi(data).tolist()
-        assert _core.taken()["log"] == 1
+        assert _core.path_counts()["log"] == 1
     np.testing.assert_allclose(gradient, want, atol=1e-5)
     assert found == paths

@@ -267,7 +267,7 @@ def test_boosting_in_log_space_agrees(span: float) -> None:
     for code_path in ("", "log", "log,slow", "baseline"):
         with forced(code_path):
             b = _core.Boosting(c.data, c.layout, start=w, sample_weight=weight)
-            went = _core.taken().get("log", 0)
+            went = _core.path_counts().get("log", 0)
         assert (went > 0) == ("log" in code_path or span > 229.6), (code_path, went)
         np.testing.assert_allclose(
             b.losses(), [losses.minus_log_p(s, y) for s, y in zip(c.scores(w), c.gold)], rtol=1e-9, atol=1e-9
@@ -322,7 +322,7 @@ def test_locked_vocabulary_finds_runs_and_single_attributes() -> None:
         for n_jobs in (1, 2):
             with forced(code_path):
                 locked = _core.encode_tokens(template, vocabulary, X, n_jobs)
-                assert ("runs" in _core.taken()) == ("runs" in code_path), code_path
+                assert ("runs" in _core.path_counts()) == ("runs" in code_path), code_path
                 np.testing.assert_array_equal(scorer.viterbi(locked), want, err_msg=code_path)
             for ours, slow in zip(locked.node(), growing.node()):
                 np.testing.assert_array_equal(ours, slow, err_msg=code_path)

@@ -205,7 +205,7 @@ def test_batches_use_every_precision() -> None:
                 p.data, p.layout, forbidden=edges_of(batch.forbidden), allowed=support(batch)
             )
             target.evaluate(p.w, np.empty(len(p.w)), 1)
-            for name, n in _core.taken().items():
+            for name, n in _core.path_counts().items():
                 if name in taken:
                     taken[name] += n
     assert all(n > 200 for n in taken.values()), taken

@@ -84,7 +84,7 @@ def test_cancellation_keeps_six_digits(small: float, code_path: str) -> None:
     s = scores(node, edge)
     with forced(code_path):
         p, log_z = _core.Scorer(c.layout, w.astype(np.float32)).marginals(c.data, n_jobs=1)
-        assert (_core.taken().get("log", 0) == 0) == (small > -50)  # beyond that in double precision
+        assert (_core.path_counts().get("log", 0) == 0) == (small > -50)  # beyond that in double precision
     log_p = chain.log_partition(s)
     np.testing.assert_allclose(log_z, log_p, rtol=1e-6)
     np.testing.assert_allclose(p.reshape(17, 4, L)[16], chain.marginals(s)[0], rtol=2e-5, atol=1e-7)
@@ -162,7 +162,7 @@ def test_lists_and_matrices_agree(labels: int, seed: int) -> None:
             with forced(code_path):
                 scorer = _core.Scorer(c.layout, w)
                 paths, (p, z) = scorer.viterbi(c.data, n_jobs=1), scorer.marginals(c.data, n_jobs=1)
-                assert (_core.taken().get("sparse", 0) > 0) == (code_path != "whole")
+                assert (_core.path_counts().get("sparse", 0) > 0) == (code_path != "whole")
             found[code_path] = paths, p, z
         for paths, p, z in found.values():
             np.testing.assert_array_equal(paths, found["whole"][0])
@@ -178,7 +178,7 @@ def test_lists_are_used_with_many_labels_and_few_transitions() -> None:
         assert ("sparse" in evaluate(c, w, Terms(), "")[2]) is lists
         with forced(""):
             _core.Scorer(c.layout, w.astype(np.float32)).viterbi(c.data)
-            assert ("sparse" in _core.taken()) is lists
+            assert ("sparse" in _core.path_counts()) is lists
 
 
 @pytest.mark.parametrize("loss", ["log", "pointwise_exp"])

@@ -42,11 +42,11 @@ def decoders(m: Made) -> Targets:
     lengths = np.array([4, 2], np.int32)
     chains = given(**scores, lengths=lengths, tags=np.zeros((2, 4), np.int64))
     return {
-        "force": (lambda: c.force, given(ways="")),
-        "taken": (lambda: c.taken, given()),
+        "force": (lambda: c.force, given(paths="")),
+        "path_counts": (lambda: c.path_counts, given()),
         "Stop": (lambda: c.Stop, given()),
-        "Stop.ask": (lambda: c.Stop().ask, given()),
-        "Stop.look": (lambda: c.Stop.look, given()),
+        "Stop.request": (lambda: c.Stop().request, given()),
+        "Stop.check": (lambda: c.Stop.check, given()),
         "TokenRegex": (lambda: c.TokenRegex, given(pattern="a+", ignore_case=True)),
         "TokenRegex.column": (lambda: c.TokenRegex("a+").column, given(tokens=["a", "b"])),
         "WapitiRegex": (lambda: c.WapitiRegex, given(source=b"a?b*")),
@@ -251,11 +251,11 @@ def crfsuite(m: Made) -> Targets:
         "CrfsuiteModel.tag": (lambda: c.CrfsuiteModel(model).tag, given(sequence=sequence)),
         "CrfsuiteModel.tag_many": (
             lambda: c.CrfsuiteModel(model).tag_many,
-            given(sequences=[rows], other=lambda _: pairs, n_jobs=1),
+            given(sequences=[rows], convert=lambda _: pairs, n_jobs=1),
         ),
-        "CrfsuiteModel.whole": (lambda: c.CrfsuiteModel(model).whole, given(told=bytes.decode)),
-        "crfsuite_written": (
-            lambda: c.crfsuite_written,
+        "CrfsuiteModel.whole": (lambda: c.CrfsuiteModel(model).whole, given(decode=bytes.decode)),
+        "crfsuite_model_bytes": (
+            lambda: c.crfsuite_model_bytes,
             given(
                 labels=["X", "Y"],
                 attributes=["a", "b"],

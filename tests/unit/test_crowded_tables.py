@@ -59,7 +59,7 @@ def crowded_cqdb(n: int) -> bytes:
     names = [f"a{i}" for i in range(n)]
     codes = np.arange(n, dtype=np.int64)
     none = np.zeros(0, np.int64), np.zeros(0)
-    data = bytearray(_core.crfsuite_written(["X"], names, (codes, np.ones(n)), none, str.encode))
+    data = bytearray(_core.crfsuite_model_bytes(["X"], names, (codes, np.ones(n)), none, str.encode))
     (at,) = struct.unpack_from("<I", data, 36)
     for t in range(256):
         begin, slots = struct.unpack_from("<II", data, at + 24 + 8 * t)

@@ -39,12 +39,12 @@ def answers(tagger: Any) -> Any:
 
 
 def test_inline_and_pooled_calls_agree(tagger: Any, request: pytest.FixtureRequest) -> None:
-    _core.taken()
+    _core.path_counts()
     here = answers(tagger)
-    assert _core.taken()["here"] > 10
+    assert _core.path_counts()["here"] > 10
     request.getfixturevalue("handed")
     assert answers(tagger) == here
-    assert "here" not in _core.taken()
+    assert "here" not in _core.path_counts()
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")

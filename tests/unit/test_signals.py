@@ -187,7 +187,7 @@ def test_interrupted_rounds_leave_no_partial_step() -> None:
     code = (
         BOOSTED.replace("TIMES = 30", "TIMES = 2")
         + """
-torn = 0
+interrupted = 0
 
 def raise_it(*_):
     raise KeyboardInterrupt
@@ -197,7 +197,7 @@ begun = time.perf_counter()
 _core.Boosting(data, layout, rounds, n_jobs=1).run(1)
 seconds = time.perf_counter() - begun
 for trial in range(200):  # until a signal has interrupted an update of the sums
-    if trial >= 10 and torn:
+    if trial >= 10 and interrupted:
         break
     delay = (0.05 + 1.2 * (0.618 * trial % 1.0)) * seconds
     booster = _core.Boosting(data, layout, rounds, n_jobs=1)
@@ -214,8 +214,8 @@ for trial in range(200):  # until a signal has interrupted an update of the sums
     assert isinstance(raised, KeyboardInterrupt)
     assert np.allclose(booster.weights(), w, rtol=1e-12, atol=1e-12)
     assert booster.log_loss <= before
-    torn += booster.torn
-    if booster.torn:
+    interrupted += booster.interrupted
+    if booster.interrupted:
         try:
             booster.run(1)
         except tw.ParameterError as error:
@@ -224,7 +224,7 @@ for trial in range(200):  # until a signal has interrupted an update of the sums
             raise AssertionError
     elif booster.rounds < 50:
         assert len(booster.run(1)["feature"])
-assert torn
+assert interrupted
 print("held")
 """
     )

@@ -52,7 +52,7 @@ def test_native_calls_end_soon_after_a_stop(tagger: tw.CRF, name: str) -> None:
     started.wait()
     time.sleep(0.3)
     stop_time = time.process_time()
-    stop.ask()
+    stop.request()
     thread.join(60)
     ((how, when),) = ends
     assert how == "stopped"
@@ -63,24 +63,24 @@ def test_native_calls_end_soon_after_a_stop(tagger: tw.CRF, name: str) -> None:
 def test_stop_applies_within_its_block_only(tagger: tw.CRF) -> None:
     """Calls after `ask` stop at once, calls after the block do not, and blocks cannot be nested."""
     stop = _core.Stop()
-    stop.ask()
+    stop.request()
     with stop, pytest.raises(StoppedError, match="stopped by another thread"):
         tagger.predict([WORDS])
     with stop, pytest.raises(StoppedError):
-        _core.Stop.look()
-    _core.Stop.look()
+        _core.Stop.check()
+    _core.Stop.check()
     assert issubclass(StoppedError, TagwiseError)
     assert tagger.predict([WORDS])
     with _core.Stop(), pytest.raises(ValueError, match="already"), _core.Stop():
         pass
-    _core.Stop.look()
+    _core.Stop.check()
 
 
 def test_python_pattern_rendering_is_stopped() -> None:
     """Wapiti patterns are rendered in Python, token by token."""
     rendered = tw.CRF(features='u:%t[0,0,"a*b"]', max_iter=2).fit([["a", "b"]], [["x", "y"]])
     stop = _core.Stop()
-    timer = threading.Timer(0.2, stop.ask)
+    timer = threading.Timer(0.2, stop.request)
     timer.start()
     with stop, pytest.raises(StoppedError):
         rendered.predict([["ab"] * 1000] * 10_000)

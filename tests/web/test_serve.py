@@ -365,7 +365,7 @@ class Endless:
             self.begun.set()
             try:
                 while True:
-                    _core.Stop.look()
+                    _core.Stop.check()
             finally:
                 self.ended += 1
 

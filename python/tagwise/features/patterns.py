@@ -209,7 +209,7 @@ class Patterns:
         render = self._reader(columns, length)
         out: list[list[str]] = []
         for t in range(length):
-            _core.Stop.look()
+            _core.Stop.check()
             out.append([render(p, t) for p in wanted] if t >= first else [])
         return out
 

@@ -105,7 +105,7 @@ class Ensemble:
             max(self.booster.log_loss, LEAST),
             slope,
             passes,
-            self.state if keep and not self.booster.torn else None,
+            self.state if keep and not self.booster.interrupted else None,
         )
 
     def blocks(self, rounds: int, every: int, *, keep: bool = False) -> Iterator[Step]:

@@ -177,7 +177,7 @@ class Model:
         out: list[list[tuple[list[Any], float]]] = []
         classes, path, at = self.classes, 0, 0
         for (begin, end), count in zip(pairwise(plan.data.offsets.tolist()), counts.tolist()):
-            _core.Stop.look()
+            _core.Stop.check()
             best = []
             for _ in range(count):
                 ids = labels[at : at + end - begin].tolist()

@@ -68,7 +68,7 @@ class RunnersUp:
         self.rejoins = bool(allowed[np.arange(T), path].all())
         best = inside[0]
         for t in range(1, T):
-            _core.Stop.look()
+            _core.Stop.check()
             into = best[:, None] + step(t)
             self.before[t] = into.argmax(axis=0)
             entering = into[self.before[t], every]
@@ -76,7 +76,7 @@ class RunnersUp:
             best = entering + inside[t]
         rest = np.zeros(L)
         for t in range(T - 2, -1, -1):
-            _core.Stop.look()
+            _core.Stop.check()
             onward = step(t + 1) + (inside[t + 1] + rest)
             self.after[t] = onward.argmax(axis=1)
             rest = onward[every, self.after[t]]

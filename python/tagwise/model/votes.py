@@ -238,7 +238,7 @@ class SentenceFeatures:
         self.node: list[list[Weighted]] = []
         self.pair: list[list[Weighted]] = []
         for node_attributes, pair_attributes in zip(_csr(data.node(), self.T), _csr(data.edge(), self.T)):
-            _core.Stop.look()
+            _core.Stop.check()
             self.node.append([(a, x, node_row(a)) for a, x in node_attributes])
             self.pair.append([(a, x, pair_row(a)) for a, x in pair_attributes])
 
@@ -247,7 +247,7 @@ class SentenceFeatures:
         """Node scores [T, L], including those of the start and the end of the sentence."""
         out = np.zeros((self.T, self.L))
         for t, found in enumerate(self.node):
-            _core.Stop.look()
+            _core.Stop.check()
             for _, x, row in found:
                 out[t] += x * row
         out[0] += self.start
@@ -269,7 +269,7 @@ class SentenceFeatures:
         """
         out = []
         for t, here in enumerate(self.scores):
-            _core.Stop.look()
+            _core.Stop.check()
             scores = np.tile(here, (self.L, 1)) if t == 0 else self.edge + here
             most = scores.max(axis=1, keepdims=True)
             out.append((most + np.log(np.exp(scores - most).sum(axis=1, keepdims=True)))[:, 0])
@@ -286,7 +286,7 @@ def _csr(csr: Any, T: int) -> list[list[tuple[int, float]]]:
     found = ids.tolist()
     out = []
     for a, b in pairwise(at):
-        _core.Stop.look()
+        _core.Stop.check()
         out.append(list(zip(found[a:b], x[a:b])))
     return out
 
@@ -311,7 +311,7 @@ def votes(
     local: bool,
 ) -> list[Vote]:
     """Return the contribution of each feature to s(path) - s(other). Features of both paths cancel and are left out."""
-    _core.Stop.look()
+    _core.Stop.check()
     out: list[Vote] = []
     last, begin, end = features.T - 1, detour.begin, detour.begin + len(detour.labels)
 

@@ -81,7 +81,7 @@ impl Edges {
 
     /// Index of the pair expectation of an edge (label' * L + label).
     #[inline(always)]
-    pub fn place(&self, edge: u32) -> Option<usize> {
+    pub fn pair_index(&self, edge: u32) -> Option<usize> {
         match &self.sparse {
             None => Some(edge as usize),
             Some(sparse) => sparse.pattern.find(edge),
@@ -101,7 +101,7 @@ impl Edges {
         let finite = || score.iter().copied().filter(|x| x.is_finite());
         let max = finite().fold(f64::NEG_INFINITY, f64::max);
         let min = finite().fold(f64::INFINITY, f64::min);
-        let proper = score.iter().all(|&x| x.is_finite() || x == f64::NEG_INFINITY);
+        let valid = score.iter().all(|&x| x.is_finite() || x == f64::NEG_INFINITY);
         let m: Vec<f32> = score.iter().map(|&x| (x - max).exp() as f32).collect();
         let mut transposed = vec![0.0; labels * labels];
         for from in 0..labels {
@@ -110,7 +110,7 @@ impl Edges {
             }
         }
         let rounded = m.iter().map(|&x| max + f64::from(x).ln()).collect();
-        let span = if proper { max - min } else { f64::NAN };
+        let span = if valid { max - min } else { f64::NAN };
         let forbids = score.contains(&f64::NEG_INFINITY);
         Edges {
             labels,

@@ -36,9 +36,9 @@ pub fn log_sum_exp(values: impl Iterator<Item = f64> + Clone) -> f64 {
 }
 
 /// Write e^{v - m} to `out`, where m is the largest value, or zeros if m is not finite. Return m.
-pub fn weigh(values: impl Iterator<Item = f64> + Clone, out: &mut Vec<f64>) -> f64 {
-    let most = values.clone().fold(f64::NEG_INFINITY, f64::max);
+pub fn exponentiate(values: impl Iterator<Item = f64> + Clone, out: &mut Vec<f64>) -> f64 {
+    let max = values.clone().fold(f64::NEG_INFINITY, f64::max);
     out.clear();
-    out.extend(values.map(|v| if most.is_finite() { (v - most).exp() } else { 0.0 }));
-    most
+    out.extend(values.map(|v| if max.is_finite() { (v - max).exp() } else { 0.0 }));
+    max
 }

@@ -101,7 +101,7 @@ pub struct CsrWriter {
     ids: Writer<u32>,
     values: Writer<f32>,
     entries: usize,
-    valued: bool,
+    has_values: bool,
 }
 
 impl CsrWriter {
@@ -109,20 +109,20 @@ impl CsrWriter {
         let mut ptr = Writer::new(pages)?;
         ptr.push(&[0])?;
         let (ids, values) = (Writer::new(pages)?, Writer::new(pages)?);
-        Ok(CsrWriter { ptr, ids, values, entries: 0, valued: false })
+        Ok(CsrWriter { ptr, ids, values, entries: 0, has_values: false })
     }
 
     pub fn append(&mut self, rows: CsrRef<'_>) -> Result<()> {
         let ends: Vec<usize> = rows.ptr[1..].iter().map(|&end| self.entries + end).collect();
         self.ptr.push(&ends)?;
         self.ids.push(rows.ids)?;
-        if !self.valued && !rows.values.is_empty() {
-            self.valued = true;
+        if !self.has_values && !rows.values.is_empty() {
+            self.has_values = true;
             self.values.fill(1.0, self.entries)?;
         }
         match rows.values.is_empty() {
             false => self.values.push(rows.values)?,
-            true if self.valued => self.values.fill(1.0, rows.ids.len())?,
+            true if self.has_values => self.values.fill(1.0, rows.ids.len())?,
             true => {}
         }
         self.entries += rows.ids.len();

@@ -37,7 +37,7 @@ pub fn united(old: &Layout, new: &Layout) -> Result<(Layout, Vec<i64>)> {
         ));
     }
     let (before, labels) = (old.labels as u32, new.labels as u32);
-    let recode = |&e: &u32| e / before * labels + e % before; // id of a label pair; preserves the order
+    let remap = |&e: &u32| e / before * labels + e % before; // id of a label pair; preserves the order
     let mut out = LayoutArrays { labels: new.labels, attributes: new.attributes, ..LayoutArrays::default() };
     let mut places = Vec::with_capacity(old.len());
     let mut node_label = Vec::with_capacity(old.n_node() + new.n_node());
@@ -49,7 +49,7 @@ pub fn united(old: &Layout, new: &Layout) -> Result<(Layout, Vec<i64>)> {
         node_ptr.push(node_label.len() as u64);
     }
     let mut at = node_label.len();
-    let edges: Vec<u32> = old.edges.iter().map(recode).collect();
+    let edges: Vec<u32> = old.edges.iter().map(remap).collect();
     merge(&edges, &new.edges, &mut out.edges, &mut places, at);
     at += out.edges.len();
     merge(&old.starts, &new.starts, &mut out.starts, &mut places, at);
@@ -59,7 +59,7 @@ pub fn united(old: &Layout, new: &Layout) -> Result<(Layout, Vec<i64>)> {
     if !(old.pair_ptr.is_empty() && new.pair_ptr.is_empty()) {
         let (mut pair, mut pair_ptr) = (Vec::new(), vec![0u64]);
         for a in 0..new.attributes {
-            let known: Vec<u32> = row(&old.pair_ptr, &old.pair, a).iter().map(recode).collect();
+            let known: Vec<u32> = row(&old.pair_ptr, &old.pair, a).iter().map(remap).collect();
             merge(&known, row(&new.pair_ptr, &new.pair, a), &mut pair, &mut places, at);
             pair_ptr.push(pair.len() as u64);
         }
@@ -155,31 +155,31 @@ mod tests {
     }
 
     #[test]
-    fn both_have_their_features_in_order_and_old_ones_are_found() {
+    fn united_layouts_have_the_features_of_both_in_order() {
         let (old, new, _) = layouts();
         let (both, places) = united(&old, &new).unwrap();
         let (a, b, found) = (names(&old), names(&new), names(&both));
-        let mut wanted: Vec<_> = a.iter().chain(&b).copied().collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        assert_eq!(found, wanted);
+        let mut expected: Vec<_> = a.iter().chain(&b).copied().collect();
+        expected.sort_unstable();
+        expected.dedup();
+        assert_eq!(found, expected);
         assert!(a.iter().zip(&places).all(|(name, &k)| found[k as usize] == *name));
         assert_eq!(places.len(), a.len());
         assert!(united(&new, &old).is_err());
     }
 
     #[test]
-    fn a_part_has_the_features_of_its_attributes() {
+    fn narrowed_layouts_have_the_features_of_their_attributes() {
         let (old, new, two) = layouts();
         let (both, _) = united(&old, &new).unwrap();
         let (part, renumbered, places) = narrowed(&both, &two).unwrap().unwrap();
-        let (all, few) = (names(&both), names(&part));
+        let (all, part_names) = (names(&both), names(&part));
         let used = [0, 1, 5, 6];
-        let wanted: Vec<_> = all.iter().filter(|(kind, a, _)| *kind > 0 || used.contains(a)).collect();
+        let expected: Vec<_> = all.iter().filter(|(kind, a, _)| *kind > 0 || used.contains(a)).collect();
         let found: Vec<_> = places.iter().map(|&k| &all[k as usize]).collect();
-        assert_eq!(found, wanted);
-        let back = |&(kind, a, y): &(u8, usize, usize)| (kind, if kind == 0 { used[a] } else { a }, y);
-        assert!(few.iter().zip(&found).all(|(name, whole)| back(name) == **whole));
+        assert_eq!(found, expected);
+        let to_whole = |&(kind, a, y): &(u8, usize, usize)| (kind, if kind == 0 { used[a] } else { a }, y);
+        assert!(part_names.iter().zip(&found).all(|(name, whole)| to_whole(name) == **whole));
         let ids: Vec<u32> = renumbered.node.csr().ids.iter().map(|&a| used[a as usize] as u32).collect();
         assert_eq!(ids, two.node.csr().ids);
     }

@@ -80,7 +80,7 @@ impl Layout {
         )?;
         if !choice.all_pairs || data.has_edge_attributes() {
             let seen = if choice.all_pairs { 0 } else { data.node.sparse().ids.len() };
-            budget::need(
+            budget::claim_linear(
                 &format!("the labels that {} tokens' attributes occur with", data.tokens()),
                 budget::bytes(&[seen.max(data.edge.ids.len()), size_of::<u32>()]).saturating_add(2 * table),
                 "use fewer features, or train on shards (tagwise encode)",
@@ -97,7 +97,7 @@ impl Layout {
             let rows = data.node.sparse();
             let (mut ptr, mut label) = observed(attributes, labels, rows.ptr, rows.ids, |t| Some(data.gold[t]));
             if let Some(dense) = data.node.dense() {
-                (ptr, label) = with_all(dense.attributes(), labels, &ptr, &label);
+                (ptr, label) = with_every_label(dense.attributes(), labels, &ptr, &label);
             }
             (out.node_ptr, out.node_label) = (ptr.into(), label.iter().map(|&y| y as u16).collect::<Vec<_>>().into());
             let mut edge = vec![false; labels * labels];
@@ -207,7 +207,7 @@ fn first_tokens(data: &Dataset) -> Vec<bool> {
 }
 
 /// Return the rows with every label for the attributes in `full`, which are the numbers of vectors.
-fn with_all(full: std::ops::Range<usize>, labels: usize, ptr: &[u64], label: &[u32]) -> (Vec<u64>, Vec<u32>) {
+fn with_every_label(full: std::ops::Range<usize>, labels: usize, ptr: &[u64], label: &[u32]) -> (Vec<u64>, Vec<u32>) {
     let (mut out_ptr, mut out) = (vec![0u64], Vec::with_capacity(label.len() + full.len() * labels));
     for (a, row) in ptr.windows(2).enumerate() {
         match full.contains(&a) {
@@ -319,7 +319,7 @@ fn dedup_tail(v: &mut Vec<u32>, first: usize) {
 impl LayoutArrays {
     /// Check that the arrays are consistent.
     fn check(&self) -> Result<()> {
-        let bad =
+        let inconsistent =
             |what: &str| Err(Error::ModelFile(format!("the features are inconsistent: {what}; train and save again")));
         let rows = |ptr: &[u64], n: usize| {
             ptr.len().checked_sub(1) == Some(self.attributes)
@@ -328,21 +328,21 @@ impl LayoutArrays {
                 && ptr.windows(2).all(|w| w[0] <= w[1])
         };
         if self.labels == 0 || self.labels >= NO_LABEL as usize {
-            return bad("no labels, or too many");
+            return inconsistent("no labels, or too many");
         }
         let pairs = self.labels * self.labels;
         if !rows(&self.node_ptr, self.n_node()) || self.node_label.iter().any(|&y| y as usize >= self.labels) {
-            return bad("node features");
+            return inconsistent("node features");
         }
         if self.edges.iter().any(|&e| e as usize >= pairs) {
-            return bad("edge features");
+            return inconsistent("edge features");
         }
         if self.starts.iter().chain(&self.ends).any(|&y| y as usize >= self.labels) {
-            return bad("start or end features");
+            return inconsistent("start or end features");
         }
         let none = self.pair_ptr.is_empty() && self.pair.is_empty();
         if !none && (!rows(&self.pair_ptr, self.pair.len()) || self.pair.iter().any(|&e| e as usize >= pairs)) {
-            return bad("edge attributes");
+            return inconsistent("edge attributes");
         }
         Ok(())
     }

@@ -82,9 +82,9 @@ impl Dataset {
         self.check(attributes, "has no place in the layout; build it from this dataset")
     }
 
-    fn check(&self, attributes: usize, wrong: &str) -> Result<()> {
+    fn check(&self, attributes: usize, problem: &str) -> Result<()> {
         match self.node.largest().max(self.edge.ids.iter().copied().max()) {
-            Some(a) if a as usize >= attributes => Err(Error::Value(format!("attribute {a} {wrong}"))),
+            Some(a) if a as usize >= attributes => Err(Error::Value(format!("attribute {a} {problem}"))),
             _ => Ok(()),
         }
     }
@@ -136,16 +136,16 @@ impl Dataset {
         Ok(out)
     }
 
-    /// Cut every sentence of more than `most` tokens into pieces of similar length. Returns the dataset of pieces,
-    /// which records the cuts, and the sentence that each piece comes from.
-    pub fn cut(&self, most: usize) -> (Dataset, Vec<u32>) {
-        let (mut sentences, mut from, mut cuts) = (vec![0], Vec::new(), vec![!self.ends_at(0)]);
+    /// Cut every sentence of more than `max_length` tokens into pieces of similar length. Returns the dataset of
+    /// pieces, which records the cuts, and the sentence that each piece comes from.
+    pub fn cut(&self, max_length: usize) -> (Dataset, Vec<u32>) {
+        let (mut sentences, mut from, mut cuts) = (vec![0], Vec::new(), vec![!self.is_sentence_boundary(0)]);
         for (i, s) in self.sentences.windows(2).enumerate() {
             let length = s[1] - s[0];
-            let pieces = length.div_ceil(most.max(1)).max(1);
+            let pieces = length.div_ceil(max_length.max(1)).max(1);
             for piece in 1..=pieces {
                 sentences.push(s[0] + length * piece / pieces);
-                cuts.push(piece < pieces || !self.ends_at(i + 1));
+                cuts.push(piece < pieces || !self.is_sentence_boundary(i + 1));
                 from.push(i as u32);
             }
         }
@@ -153,7 +153,7 @@ impl Dataset {
     }
 
     /// Return whether a boundary is the start or end of a whole sentence.
-    fn ends_at(&self, border: usize) -> bool {
+    fn is_sentence_boundary(&self, border: usize) -> bool {
         !self.cuts.get(border).is_some_and(|&cut| cut)
     }
 

@@ -69,7 +69,7 @@ fn chunk_count(tokens: usize) -> usize {
 impl Plan {
     /// Divide the sentences (given by the offsets of their first tokens, [N + 1]) into chunks of neighbours with
     /// similar numbers of tokens, and group the sentences of each chunk by length. Neighbours share words, and
-    /// attributes are numbered in order of occurrence, so that a chunk accesses a small part of the weights. Empty
+    /// attributes are numbered in order of occurrence, so a chunk accesses a small part of the weights. Empty
     /// sentences are left out.
     pub fn new(offsets: &[usize]) -> Plan {
         let tokens = offsets.last().copied().unwrap_or(0);
@@ -81,19 +81,20 @@ impl Plan {
         Plan::of(offsets, n_chunks, WIDTH)
     }
 
-    /// Create batches of at most `most` sentences.
-    fn of(offsets: &[usize], n_chunks: usize, most: usize) -> Plan {
+    /// Create batches of at most `max_sentences` sentences.
+    fn of(offsets: &[usize], n_chunks: usize, max_sentences: usize) -> Plan {
         let (n, tokens) = (offsets.len().saturating_sub(1), offsets.last().copied().unwrap_or(0));
         let length = |s: u32| offsets[s as usize + 1] - offsets[s as usize];
         let mut plan = Plan::default();
         let mut first = 0;
         for chunk in 1..=n_chunks {
-            let goal = tokens * chunk / n_chunks;
-            let end = if chunk == n_chunks { n } else { first + offsets[first..n].partition_point(|&t| t < goal) };
+            let target_tokens = tokens * chunk / n_chunks;
+            let end =
+                if chunk == n_chunks { n } else { first + offsets[first..n].partition_point(|&t| t < target_tokens) };
             let mut order: Vec<u32> = (first as u32..end as u32).filter(|&s| length(s) > 0).collect();
             order.sort_by_key(|&s| std::cmp::Reverse(length(s)));
             let begin = plan.batches.len();
-            for group in order.chunks(most) {
+            for group in order.chunks(max_sentences) {
                 let mut lengths = [0; WIDTH];
                 for (to, &s) in lengths.iter_mut().zip(group) {
                     *to = length(s) as u32;
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_token_has_one_slot_in_order() {
+    fn slots_enumerate_every_token_once() {
         let lengths = [3usize, 0, 17, 1, 1, 5, 40, 2, 2, 2, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 1];
         let mut offsets = vec![0];
         for n in lengths {

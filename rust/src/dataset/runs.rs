@@ -1,5 +1,5 @@
 //! Runs: attributes that tokens share, for scoring. The attributes that a template derives from one text (its affixes,
-//! its shape) are equal at every occurrence, so that they are looked up and summed once per text instead of once per
+//! its shape) are equal at every occurrence, so they are looked up and summed once per text instead of once per
 //! token.
 //!
 //! The scores of a token are the sum of the sums of its runs and of its single attributes. A run is always summed
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Minimum number of tokens for which runs are faster.
-pub const WORTH: usize = 4000;
+pub const MIN_RUN_TOKENS: usize = 4000;
 
 /// Run without attributes.
-pub const NOTHING: u32 = 0;
+pub const NO_RUN: u32 = 0;
 
 /// Runs and their attributes, in order of first occurrence. Runs are added, never changed.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl Default for RunTable {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let mut ids = Csr::default();
-        ids.end_row(); // NOTHING
+        ids.end_row(); // NO_RUN
         RunTable { ids, largest: None, number: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 }
@@ -49,35 +49,36 @@ impl RunTable {
 /// Attributes of tokens, without values: a fixed number of runs per token, then single attributes.
 #[derive(Clone, Debug, Default)]
 pub struct TokenRuns {
-    pub book: Arc<RunTable>,
+    pub run_table: Arc<RunTable>,
     pub of: Vec<u32>,  // [tokens, groups] runs of each token
     pub rest: Csr,     // its other attributes
     pub groups: usize, // runs per token
-    pub home: Arc<BufferPool>,
+    pub pool: Arc<BufferPool>,
 }
 
 /// Maximum number of ids of a kept array, and maximum number of kept arrays.
-const MOST_KEPT: usize = 1 << 23;
-const KEPT: usize = 2;
+const MAX_KEPT_IDS: usize = 1 << 23;
+const MAX_KEPT_ARRAYS: usize = 2;
 
 /// Buffers of dropped runs, for reuse: a fresh page from the system costs as much as the data written to it.
 #[derive(Debug, Default)]
 pub struct BufferPool(Mutex<Vec<Csr>>); // only `try_lock`: in a forked process it may stay locked
 
 impl BufferPool {
-    /// Return an empty array: the kept one with the most capacity if `most`, otherwise the one with the least.
-    pub fn take(&self, most: bool) -> Csr {
+    /// Return an empty array: the kept one with the most capacity if `prefer_largest`, otherwise the one with the
+    /// least.
+    pub fn take(&self, prefer_largest: bool) -> Csr {
         let Ok(mut kept) = self.0.try_lock() else { return Csr::default() };
         kept.sort_by_key(|rows| rows.ids.capacity());
         match kept.len() {
             0 => Csr::default(),
-            n => kept.remove(if most { n - 1 } else { 0 }),
+            n => kept.remove(if prefer_largest { n - 1 } else { 0 }),
         }
     }
 
-    fn give(&self, mut rows: Csr) {
+    fn put_back(&self, mut rows: Csr) {
         if let Ok(mut kept) = self.0.try_lock() {
-            if kept.len() < KEPT && rows.ids.capacity() <= MOST_KEPT {
+            if kept.len() < MAX_KEPT_ARRAYS && rows.ids.capacity() <= MAX_KEPT_IDS {
                 rows.ids.clear();
                 rows.ptr.truncate(1);
                 kept.push(rows);
@@ -88,8 +89,8 @@ impl BufferPool {
 
 impl Drop for TokenRuns {
     fn drop(&mut self) {
-        self.home.give(std::mem::take(&mut self.rest));
-        self.home.give(Csr { ids: std::mem::take(&mut self.of), ..Csr::default() });
+        self.pool.put_back(std::mem::take(&mut self.rest));
+        self.pool.put_back(Csr { ids: std::mem::take(&mut self.of), ..Csr::default() });
     }
 }
 
@@ -104,7 +105,7 @@ impl TokenRuns {
     fn rows(&self) -> Csr {
         let mut out = Csr::default();
         for token in 0..self.rest.rows() {
-            self.of(token).iter().for_each(|&run| out.ids.extend_from_slice(self.book.ids.ids_of(run as usize)));
+            self.of(token).iter().for_each(|&run| out.ids.extend_from_slice(self.run_table.ids.ids_of(run as usize)));
             out.ids.extend_from_slice(self.rest.ids_of(token));
             out.end_row();
         }
@@ -187,10 +188,11 @@ impl Rows {
     /// Return the largest attribute id.
     pub fn largest(&self) -> Option<u32> {
         // The maximum vectorizes and is faster than a search for the first id that is too large.
-        let most = |rows: CsrRef<'_>| rows.ids.iter().copied().max();
+        let prefer_largest = |rows: CsrRef<'_>| rows.ids.iter().copied().max();
         let last = self.dense().map(|dense| dense.first + dense.size as u32 - 1);
-        self.runs
-            .as_ref()
-            .map_or_else(|| most(self.sparse()).max(last), |runs| runs.book.largest.max(most(runs.rest.view())))
+        self.runs.as_ref().map_or_else(
+            || prefer_largest(self.sparse()).max(last),
+            |runs| runs.run_table.largest.max(prefer_largest(runs.rest.view())),
+        )
     }
 }

@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const NONE: u32 = u32::MAX;
 
 /// Bytes per attribute while the vocabulary grows: key, check, count and end of the text.
-const PER_ATTRIBUTE: usize = 28;
+const BYTES_PER_ATTRIBUTE: usize = 28;
 /// Keys that are looked up or interned together. Their memory accesses overlap, and their data fit into the L1 cache.
-const AT_ONCE: usize = 64;
+const BLOCK: usize = 64;
 
-/// Maximum length of a run of occupied slots. At most half of a table is occupied, so that a run of k slots starts at a
+/// Maximum length of a run of occupied slots. At most half of a table is occupied, so a run of k slots starts at a
 /// given place with probability e^(-0.19 k). Tables of text hashes stay far below, and the cost of a search is bounded
 /// by a run.
-const LONGEST: usize = 1024;
+const MAX_RUN: usize = 1024;
 
 /// Open addressing with linear probing over a power of two of slots, of which at most half are occupied.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +45,7 @@ fn stamp() -> u64 {
 }
 
 /// Return a copy with spare capacity, so that the first push does not copy again.
-fn with_room<T: Copy>(from: &[T]) -> Vec<T> {
+fn with_spare_capacity<T: Copy>(from: &[T]) -> Vec<T> {
     let mut out = Vec::with_capacity(from.len() + from.len() / 16 + 1024);
     out.extend_from_slice(from);
     out
@@ -71,14 +71,14 @@ impl Vocab {
     /// rebuilt from the keys.
     pub fn from_parts(keys: Buf<u64>, table: Option<Buf<u32>>, text: Buf<u8>, text_end: Buf<u64>) -> Result<Vocab> {
         let n = keys.len();
-        let bad = |what: &str| {
+        let inconsistent = |what: &str| {
             Err(Error::ModelFile(format!("the vocabulary is inconsistent: {what}; train and save the model again")))
         };
         if text_end.len() != n {
-            return bad("keys and texts differ in number");
+            return inconsistent("keys and texts differ in number");
         }
         if text_end.windows(2).any(|w| w[0] > w[1]) || text_end.last().copied().unwrap_or(0) != text.len() as u64 {
-            return bad("a text lies outside the file");
+            return inconsistent("a text lies outside the file");
         }
         let whole = match std::str::from_utf8(&text) {
             Ok(whole) => whole,
@@ -93,16 +93,16 @@ impl Vocab {
             return Ok(out);
         };
         if !table.len().is_power_of_two() || table.len() < 2 * n || table.len() > (8 * n).max(1024) {
-            return bad("its table has a wrong size");
+            return inconsistent("its table has a wrong size");
         }
         if table.iter().any(|&id| id != NONE && id as usize >= n) {
-            return bad("its table names an unknown attribute");
+            return inconsistent("its table names an unknown attribute");
         }
         if table.iter().filter(|&&id| id != NONE).count() != n {
-            return bad("its table does not name every attribute once");
+            return inconsistent("its table does not name every attribute once");
         }
-        if longest_run(&table) > LONGEST {
-            return bad("its table has a run of more taken slots than hashes lead to");
+        if longest_run(&table) > MAX_RUN {
+            return inconsistent("its table has a run of more taken slots than hashes lead to");
         }
         Ok(Vocab { keys, table, text, text_end, locked: true, stamp: stamp(), ..Vocab::default() })
     }
@@ -183,10 +183,10 @@ impl Vocab {
         }
         let n = self.len();
         let mut out = Vocab {
-            keys: with_room(&self.keys).into(),
+            keys: with_spare_capacity(&self.keys).into(),
             table: self.table.clone(),
-            text: with_room(&self.text).into(),
-            text_end: with_room(&self.text_end).into(),
+            text: with_spare_capacity(&self.text).into(),
+            text_end: with_spare_capacity(&self.text_end).into(),
             checks: vec![0; n],
             counts: vec![u32::MAX; n],
             locked: false,
@@ -226,22 +226,22 @@ impl Vocab {
     pub fn get_many(&self, keys: &[u64], ids: &mut Vec<u32>) {
         ids.clear();
         ids.reserve(keys.len());
-        for keys in keys.chunks(AT_ONCE) {
-            self.warm(keys.iter().copied());
+        for keys in keys.chunks(BLOCK) {
+            self.prefetch_slots(keys.iter().copied());
             let first = ids.len();
-            self.look(keys, ids);
-            self.second_looks(keys, &mut ids[first..]);
+            self.append_slot_ids(keys, ids);
+            self.resolve_ids(keys, &mut ids[first..]);
         }
     }
 
     /// Read the ids in the slots of these keys and prefetch the stored keys of these ids. The slots were prefetched by
-    /// `warm`.
-    pub fn first_looks(&self, keys: &[u64], ids: &mut Vec<u32>) {
+    /// `prefetch_slots`.
+    pub fn read_slots(&self, keys: &[u64], ids: &mut Vec<u32>) {
         ids.clear();
-        self.look(keys, ids);
+        self.append_slot_ids(keys, ids);
     }
 
-    fn look(&self, keys: &[u64], ids: &mut Vec<u32>) {
+    fn append_slot_ids(&self, keys: &[u64], ids: &mut Vec<u32>) {
         let mask = self.table.len().wrapping_sub(1);
         ids.extend(keys.iter().map(|&key| {
             let id = self.table.get(key as usize & mask).copied().unwrap_or(NONE);
@@ -251,7 +251,7 @@ impl Vocab {
     }
 
     /// Replace the ids found in the slots by the ids of the keys.
-    pub fn second_looks(&self, keys: &[u64], ids: &mut [u32]) {
+    pub fn resolve_ids(&self, keys: &[u64], ids: &mut [u32]) {
         for (id, &key) in ids.iter_mut().zip(keys) {
             if key == 0 {
                 *id = NONE;
@@ -262,15 +262,15 @@ impl Vocab {
     }
 
     /// Prefetch the slots of these keys before they are looked up or interned.
-    pub fn warm(&self, keys: impl Iterator<Item = u64>) {
+    pub fn prefetch_slots(&self, keys: impl Iterator<Item = u64>) {
         let mask = self.table.len().wrapping_sub(1);
         keys.for_each(|key| prefetch(self.table.as_ptr().wrapping_add(key as usize & mask)));
     }
 
     /// Prefetch all data for interning these keys: all slots first, then the stored keys that the slots refer to, or
     /// the text of a new attribute, at the address that `text` returns.
-    pub fn ready<T>(&self, keys: &[Key], text: impl Fn(usize) -> *const T) {
-        self.warm(keys.iter().map(|key| key.key));
+    pub fn prefetch_for_intern<T>(&self, keys: &[Key], text: impl Fn(usize) -> *const T) {
+        self.prefetch_slots(keys.iter().map(|key| key.key));
         let mask = self.table.len().wrapping_sub(1);
         for (k, key) in keys.iter().enumerate() {
             let id = self.table.get(key.key as usize & mask).copied().unwrap_or(NONE) as usize;
@@ -292,9 +292,9 @@ impl Vocab {
         text: impl Fn(usize) -> &'a [u8],
     ) -> Result<()> {
         ids.reserve(keys.len());
-        for (part, keys) in keys.chunks(AT_ONCE).enumerate() {
-            let text = |k: usize| text(part * AT_ONCE + k);
-            self.ready(keys, |k| text(k).as_ptr());
+        for (part, keys) in keys.chunks(BLOCK).enumerate() {
+            let text = |k: usize| text(part * BLOCK + k);
+            self.prefetch_for_intern(keys, |k| text(k).as_ptr());
             for (k, &key) in keys.iter().enumerate() {
                 ids.push(self.intern(key, |out| out.extend_from_slice(text(k)))?);
             }
@@ -356,7 +356,7 @@ impl Vocab {
         self.counts.push(1);
         self.table.to_mut()[slot] = id;
         if 2 * self.keys.len() > self.table.len() {
-            self.afford_growth()?;
+            self.claim_growth()?;
             self.rehash(4 * self.keys.len())?;
         }
         Ok(id)
@@ -364,11 +364,11 @@ impl Vocab {
 
     /// Check that the growth until the table is full again fits into memory: its slots, and twice the current size of
     /// the rest.
-    fn afford_growth(&self) -> Result<()> {
+    fn claim_growth(&self) -> Result<()> {
         let n = self.keys.len();
-        budget::need(
+        budget::claim_linear(
             &format!("a vocabulary of {} attributes", 2 * n),
-            (2 * n * PER_ATTRIBUTE + 2 * self.text.len()).saturating_add(8 * n * size_of::<u32>()),
+            (2 * n * BYTES_PER_ATTRIBUTE + 2 * self.text.len()).saturating_add(8 * n * size_of::<u32>()),
             "raise min_count, use fewer templates, or encode the corpus as shards (tagwise encode)",
         )
     }
@@ -382,9 +382,9 @@ impl Vocab {
             while table[slot] != NONE {
                 slot = (slot + 1) & (slots - 1);
             }
-            if slot.wrapping_sub(key as usize) & (slots - 1) > LONGEST {
+            if slot.wrapping_sub(key as usize) & (slots - 1) > MAX_RUN {
                 return Err(Error::ModelFile(format!(
-                    "the vocabulary has more than {LONGEST} attributes whose keys lead to one place, which hashes do not; \
+                    "the vocabulary has more than {MAX_RUN} attributes whose keys lead to one place, which hashes do not; \
                      train the model again"
                 )));
             }
@@ -397,25 +397,25 @@ impl Vocab {
     /// Keep the attributes for which `keep` holds, in order. Returns a map from old ids to new ids or `NONE`.
     pub fn retain(&mut self, keep: impl Fn(u32) -> bool) -> Result<Vec<u32>> {
         let mut map = vec![NONE; self.len()];
-        let mut small = Vocab { locked: self.locked, stamp: stamp(), ..Vocab::default() };
+        let mut kept = Vocab { locked: self.locked, stamp: stamp(), ..Vocab::default() };
         let grown = !self.counts.is_empty();
         for (old, new) in map.iter_mut().enumerate() {
             if !keep(old as u32) {
                 continue;
             }
-            *new = small.keys.len() as u32;
+            *new = kept.keys.len() as u32;
             let begin = if old == 0 { 0 } else { self.text_end[old - 1] as usize };
-            small.text.to_mut().extend_from_slice(&self.text[begin..self.text_end[old] as usize]);
-            let end = small.text.len() as u64;
-            small.text_end.to_mut().push(end);
-            small.keys.to_mut().push(self.keys[old]);
+            kept.text.to_mut().extend_from_slice(&self.text[begin..self.text_end[old] as usize]);
+            let end = kept.text.len() as u64;
+            kept.text_end.to_mut().push(end);
+            kept.keys.to_mut().push(self.keys[old]);
             if grown {
-                small.checks.push(self.checks[old]);
-                small.counts.push(self.counts[old]);
+                kept.checks.push(self.checks[old]);
+                kept.counts.push(self.counts[old]);
             }
         }
-        small.rehash(2 * small.keys.len())?;
-        *self = small;
+        kept.rehash(2 * kept.keys.len())?;
+        *self = kept;
         Ok(map)
     }
 }
@@ -425,7 +425,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_follow_first_occurrence_and_survive_growth() {
+    fn ids_are_in_order_of_first_occurrence() {
         let mut v = Vocab::new();
         for i in 0..5000u32 {
             let s = format!("a{}", i % 2500);
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_are_those_of_equal_locked_vocabularies() {
+    fn stamps_identify_locked_vocabularies() {
         let mut v = Vocab::new();
         v.intern(Key { key: 1, check: 1 }, |b| b.extend_from_slice(b"x")).unwrap();
         assert_eq!(v.stamp(), None);
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn crowded_tables_are_refused() {
+    fn tables_with_long_runs_are_rejected() {
         let parts = |keys: Vec<u64>, slots: usize| {
             let mut table = vec![NONE; slots];
             for (id, &key) in keys.iter().enumerate() {
@@ -486,10 +486,10 @@ mod tests {
         assert!(parts(spread(2).collect(), 8192).is_ok());
         assert!(matches!(parts(vec![1, 2, 3], 2048), Err(Error::ModelFile(_))));
         // Spread over the table of the file, but colliding in a smaller one.
-        let crowd = (0..1100u64).map(|i| ((i % 4) << 12) | (i << 20)).chain((0..1000).map(|i| 500 + 2 * i));
-        let crowd = parts(crowd.collect(), 16384).unwrap();
-        assert!(crowd.clone().retain(|id| id >= 1100).is_ok());
-        assert!(matches!(crowd.clone().retain(|id| id < 1100), Err(Error::ModelFile(_))));
+        let colliding = (0..1100u64).map(|i| ((i % 4) << 12) | (i << 20)).chain((0..1000).map(|i| 500 + 2 * i));
+        let colliding = parts(colliding.collect(), 16384).unwrap();
+        assert!(colliding.clone().retain(|id| id >= 1100).is_ok());
+        assert!(matches!(colliding.clone().retain(|id| id < 1100), Err(Error::ModelFile(_))));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
 use crate::machine::system::testing::{self, CodePath, PathCount};
 use crate::scores::scorer::Scorer;
-use crate::scores::sentence::{beyond, doubles, Scored};
+use crate::scores::sentence::{doubles, too_large, Scored};
 use crate::scores::tagging_layout::{Attributes, Table};
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
@@ -45,7 +45,7 @@ struct BatchDecoding<'a> {
 
 impl BatchDecoding<'_> {
     /// Prefetch the attributes of an upcoming batch, whose sentences are scattered over the dataset.
-    fn ask(&self, batch: &Batch) {
+    fn prefetch_batch(&self, batch: &Batch) {
         for &s in &batch.sentences {
             self.from.prefetch(self.data.sentences[s as usize]..self.data.sentences[s as usize + 1]);
         }
@@ -78,7 +78,7 @@ impl Scorer {
         let threads = rayon::current_num_threads().min(data.len().max(1));
         budget::claim(
             &format!("a search over {labels} labels, on {threads} threads, for a sentence of {longest} tokens"),
-            budget::bytes(&[threads, longest, labels, PER_CELL]),
+            budget::bytes(&[threads, longest, labels, BYTES_PER_CELL]),
             "use fewer threads (n_jobs) or cut long sentences",
         )?;
         let support = support.map(|s| (s, mask_rows(&s.sets, self.layout.labels, width)));
@@ -88,7 +88,7 @@ impl Scorer {
         let runs = data
             .node
             .runs()
-            .and_then(|runs| Some((runs, table?.sums(&runs.book, self.sums.take().unwrap_or_default())?)));
+            .and_then(|runs| Some((runs, table?.sums(&runs.run_table, self.sums.take().unwrap_or_default())?)));
         let from = match &runs {
             Some((runs, sums)) => Attributes { single: runs.rest.view(), runs: Some((runs, sums)) },
             None => Attributes { single: data.node.csr(), runs: None },
@@ -104,14 +104,14 @@ impl Scorer {
                     ..DecodingWork::default()
                 },
                 |scratch, batches| {
-                    let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
+                    let (_flush_to_zero, _guard) = (FlushToZero::new(), stop.enter());
                     run_batches(&job, batches, scratch)
                 },
             )
             .flatten()
             .min();
         if let Some((_, sums)) = runs {
-            self.sums.give(sums);
+            self.sums.put(sums);
         }
         match failed {
             None => Ok(()),
@@ -121,10 +121,10 @@ impl Scorer {
 }
 
 /// Bytes per cell: sixteen sentences in lanes, in three arrays.
-const PER_CELL: usize = 3 * size_of::<Lane>();
+const BYTES_PER_CELL: usize = 3 * size_of::<Lane>();
 /// Number of tokens ahead for prefetching weights, and for prefetching the entries that refer to them.
-const NEXT: usize = 2;
-const FAR: usize = 6;
+const WEIGHT_DISTANCE: usize = 2;
+const ENTRY_DISTANCE: usize = 6;
 
 dispatch!(
     /// Run the batches of one task and return the first sentence without a finite result.
@@ -152,7 +152,7 @@ impl DecodingWork {
     }
 
     /// Decode a sentence in double precision, after the fast paths failed.
-    fn leave(&mut self, job: &BatchDecoding<'_>, sentence: u32) {
+    fn decode_in_double(&mut self, job: &BatchDecoding<'_>, sentence: u32) {
         self.failed = self.failed.or(self.precise.run(job, sentence));
     }
 }
@@ -168,15 +168,15 @@ fn batches_kernel<S: Find>(
     let l = scorer.layout.labels;
     scratch.begin();
     let log = testing::is_forced(CodePath::Log);
-    batches.first().into_iter().for_each(|batch| job.ask(batch));
+    batches.first().into_iter().for_each(|batch| job.prefetch_batch(batch));
     for (b, batch) in batches.iter().enumerate() {
-        stop::look();
-        batches.get(b + 1).into_iter().for_each(|batch| job.ask(batch));
+        stop::check();
+        batches.get(b + 1).into_iter().for_each(|batch| job.prefetch_batch(batch));
         let shape = Shape { labels: l, lengths: batch.lengths };
         let by_paths = matches!(job.output, PathOutput::Paths(_));
         if log || scorer.varies(data) || scorer.local || (!by_paths && !scorer.edges.scaled) {
             for &s in &batch.sentences {
-                scratch.leave(job, s);
+                scratch.decode_in_double(job, s);
             }
             continue;
         }
@@ -184,7 +184,7 @@ fn batches_kernel<S: Find>(
             for &s in &batch.sentences {
                 match one_sentence(simd, job, s as usize, scratch) {
                     true => scratch.by_sentence += 1,
-                    false => scratch.leave(job, s),
+                    false => scratch.decode_in_double(job, s),
                 }
             }
             continue;
@@ -204,7 +204,7 @@ fn batches_kernel<S: Find>(
                     if best[lane].is_finite() {
                         scratch.by_lanes += 1;
                     } else {
-                        scratch.leave(job, s);
+                        scratch.decode_in_double(job, s);
                     }
                 }
             }
@@ -228,8 +228,8 @@ fn score_token<S: Simd>(
 ) {
     match job.table {
         Some(table) => {
-            if let Some(far) = upcoming.1 {
-                table.prefetch_entries(&job.from, far);
+            if let Some(later) = upcoming.1 {
+                table.prefetch_entries(&job.from, later);
             }
             if let Some(next) = upcoming.0 {
                 table.prefetch(&job.from, next);
@@ -262,7 +262,7 @@ fn one_sentence<S: Find>(simd: S, job: &BatchDecoding<'_>, sentence: usize, scra
     let fill = |t: usize, row: &mut [Lane]| {
         let token = begin + t;
         let ends = (t == 0, token + 1 == end);
-        score_token(simd, job, token, ends, (upcoming(token + NEXT), upcoming(token + FAR)), row);
+        score_token(simd, job, token, ends, (upcoming(token + WEIGHT_DISTANCE), upcoming(token + ENTRY_DISTANCE)), row);
     };
     match &job.output {
         PathOutput::Paths(paths) => {
@@ -303,7 +303,7 @@ fn score_position<S: Simd>(simd: S, job: &BatchDecoding<'_>, batch: &Batch, t: u
     let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
     let after = batch.active(t + 1);
     // The token that many lanes ahead, at this position or the next.
-    let ahead = |lane: usize| match lane.checked_sub(active) {
+    let token_ahead = |lane: usize| match lane.checked_sub(active) {
         None => Some(begin(lane) + t),
         Some(lane) => (lane < after).then(|| begin(lane) + t + 1),
     };
@@ -311,7 +311,14 @@ fn score_position<S: Simd>(simd: S, job: &BatchDecoding<'_>, batch: &Batch, t: u
     for lane in 0..active {
         let token = begin(lane) + t;
         let ends = (t == 0, t + 1 == batch.lengths[lane] as usize);
-        score_token(simd, job, token, ends, (ahead(lane + NEXT), ahead(lane + FAR)), row);
+        score_token(
+            simd,
+            job,
+            token,
+            ends,
+            (token_ahead(lane + WEIGHT_DISTANCE), token_ahead(lane + ENTRY_DISTANCE)),
+            row,
+        );
         (0..width).for_each(|v| tile.0[v][lane] = row[v]);
     }
     for v in 0..width {
@@ -358,7 +365,7 @@ fn marginals_of_batch<S: Simd>(
         if !log_z[lane].is_nan() {
             scratch.by_lanes += 1;
         } else {
-            scratch.leave(job, s);
+            scratch.decode_in_double(job, s);
         }
     }
 }
@@ -404,9 +411,9 @@ impl Decoding64 {
                 }
                 // SAFETY: as above.
                 unsafe { log_z.set(sentence as usize, self.trellis.log_z) };
-                // The edge scores of a local model are subtracted again per label, so that they must be finite.
-                let lost = scorer.local && beyond(scores.edge);
-                (lost || !self.trellis.log_z.is_finite()).then_some(sentence)
+                // A local model subtracts sums over its edge scores, which leave no digits if these are too large.
+                let out_of_range = scorer.local && too_large(scores.edge);
+                (out_of_range || !self.trellis.log_z.is_finite()).then_some(sentence)
             }
         }
     }

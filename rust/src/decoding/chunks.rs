@@ -68,19 +68,19 @@ pub fn chunks(
         .map_init(
             || (Scored::default(), Trellis::default(), once.map(Sum::new)),
             |(scored, trellis, sum), group| {
-                let _mine = stop.enter();
+                let _guard = stop.enter();
                 let s = chunks[group[0] as usize].sentence;
                 scored.fill(scorer, &weights, data, support, s as usize);
                 let scores = scored.scores(l);
                 if let (Some(groups), Some(sum)) = (once, sum) {
                     sum.forward(&scores, groups);
                     sum.backward(&scores);
-                    let of = |&i: &u32| one_lawful(&scores, sum, entities, chunks[i as usize]);
+                    let of = |&i: &u32| chunk_probability_at_most_once(&scores, sum, entities, chunks[i as usize]);
                     return group.iter().map(of).collect();
                 }
                 trellis.forward(&scores);
                 trellis.backward(&scores);
-                group.iter().map(|&i| one(&scores, trellis, entities, chunks[i as usize])).collect()
+                group.iter().map(|&i| chunk_probability(&scores, trellis, entities, chunks[i as usize])).collect()
             },
         )
         .collect();
@@ -94,32 +94,32 @@ pub fn chunks(
 }
 
 /// Return P(exactly this chunk | x), given the sums of its sentence.
-fn one(scores: &Scores<'_>, trellis: &Trellis, entities: &Entities, c: Chunk) -> f64 {
+fn chunk_probability(scores: &Scores<'_>, trellis: &Trellis, entities: &Entities, c: Chunk) -> f64 {
     let (l, n) = (scores.labels, scores.positions());
     let (begin, end) = (c.begin as usize, c.end as usize);
     let between = |a: usize, b: usize| entities.boundary[a * l + b];
-    let mine = |y: usize| entities.kind[y] == c.kind;
-    let never = f64::NEG_INFINITY;
-    let mut now: Vec<f64> = (0..l)
-        .map(|y| match (mine(y), begin) {
-            (false, _) => never,
-            (true, 0) if between(l, y) & 2 == 0 => never,
+    let is_type = |y: usize| entities.kind[y] == c.kind;
+    let neg_inf = f64::NEG_INFINITY;
+    let mut current: Vec<f64> = (0..l)
+        .map(|y| match (is_type(y), begin) {
+            (false, _) => neg_inf,
+            (true, 0) if between(l, y) & 2 == 0 => neg_inf,
             (true, 0) => scores.node[y],
             (true, t) => {
                 let (alpha, edge) = (|a: usize| trellis.alpha((t - 1) * l + a), scores.edge(t));
-                let ways = (0..l).filter(|&a| between(a, y) & 2 != 0).map(|a| alpha(a) + edge[a * l + y]);
-                log_sum_exp(ways) + scores.node[t * l + y]
+                let terms = (0..l).filter(|&a| between(a, y) & 2 != 0).map(|a| alpha(a) + edge[a * l + y]);
+                log_sum_exp(terms) + scores.node[t * l + y]
             }
         })
         .collect();
     for t in begin + 1..end {
         let edge = scores.edge(t);
-        now = (0..l)
-            .map(|y| match mine(y) {
-                false => never,
+        current = (0..l)
+            .map(|y| match is_type(y) {
+                false => neg_inf,
                 true => {
-                    let ways = (0..l).filter(|&a| between(a, y) == 0).map(|a| now[a] + edge[a * l + y]);
-                    log_sum_exp(ways) + scores.node[t * l + y]
+                    let terms = (0..l).filter(|&a| between(a, y) == 0).map(|a| current[a] + edge[a * l + y]);
+                    log_sum_exp(terms) + scores.node[t * l + y]
                 }
             })
             .collect();
@@ -127,23 +127,23 @@ fn one(scores: &Scores<'_>, trellis: &Trellis, entities: &Entities, c: Chunk) ->
     if end < n {
         let (edge, node) = (scores.edge(end), &scores.node[end * l..(end + 1) * l]);
         let beta = |b: usize| trellis.beta(end * l + b);
-        for (y, x) in now.iter_mut().enumerate().filter(|(_, x)| **x > never) {
-            let ways = (0..l).filter(|&b| between(y, b) != 0).map(|b| edge[y * l + b] + node[b] + beta(b));
-            *x += log_sum_exp(ways);
+        for (y, x) in current.iter_mut().enumerate().filter(|(_, x)| **x > neg_inf) {
+            let terms = (0..l).filter(|&b| between(y, b) != 0).map(|b| edge[y * l + b] + node[b] + beta(b));
+            *x += log_sum_exp(terms);
         }
     }
-    (log_sum_exp(now.into_iter()) - trellis.log_z).exp().min(1.0)
+    (log_sum_exp(current.into_iter()) - trellis.log_z).exp().min(1.0)
 }
 
-/// Version of `one` over the lawful paths: the recursion runs over (set of spans begun, label), given the sums of the
-/// sentence.
-fn one_lawful(scores: &Scores<'_>, sum: &Sum, entities: &Entities, c: Chunk) -> f64 {
+/// Version of `chunk_probability` over the allowed paths: the recursion runs over (set of spans begun, label), given
+/// the sums of the sentence.
+fn chunk_probability_at_most_once(scores: &Scores<'_>, sum: &Sum, entities: &Entities, c: Chunk) -> f64 {
     let (l, n, states) = (scores.labels, scores.positions(), sum.states());
     let (begin, end) = (c.begin as usize, c.end as usize);
     let between = |a: usize, b: usize| entities.boundary[a * l + b];
-    let never = f64::NEG_INFINITY;
-    let mut now = vec![never; states];
-    for (state, x) in now.iter_mut().enumerate() {
+    let neg_inf = f64::NEG_INFINITY;
+    let mut current = vec![neg_inf; states];
+    for (state, x) in current.iter_mut().enumerate() {
         let (mask, y) = (state / l, state % l);
         if entities.kind[y] != c.kind {
             continue;
@@ -155,33 +155,33 @@ fn one_lawful(scores: &Scores<'_>, sum: &Sum, entities: &Entities, c: Chunk) -> 
             continue;
         }
         let (alpha, edge) = (&sum.alpha[(begin - 1) * states..begin * states], scores.edge(begin));
-        let ways = (0..l).filter(|&a| between(a, y) & 2 != 0);
-        let ways = ways.filter_map(|a| sum.before(mask, a, y).map(|s| alpha[s] + edge[a * l + y]));
-        *x = log_sum_exp(ways) + scores.node[begin * l + y];
+        let terms = (0..l).filter(|&a| between(a, y) & 2 != 0);
+        let terms = terms.filter_map(|a| sum.before(mask, a, y).map(|s| alpha[s] + edge[a * l + y]));
+        *x = log_sum_exp(terms) + scores.node[begin * l + y];
     }
     for t in begin + 1..end {
         let edge = scores.edge(t);
-        now = (0..states)
+        current = (0..states)
             .map(|state| {
                 let (mask, y) = (state / l, state % l);
                 if entities.kind[y] != c.kind {
-                    return never;
+                    return neg_inf;
                 }
-                let ways = (0..l).filter(|&a| between(a, y) == 0);
-                let ways = ways.filter_map(|a| sum.before(mask, a, y).map(|s| now[s] + edge[a * l + y]));
-                log_sum_exp(ways) + scores.node[t * l + y]
+                let terms = (0..l).filter(|&a| between(a, y) == 0);
+                let terms = terms.filter_map(|a| sum.before(mask, a, y).map(|s| current[s] + edge[a * l + y]));
+                log_sum_exp(terms) + scores.node[t * l + y]
             })
             .collect();
     }
     if end < n {
         let (edge, node) = (scores.edge(end), &scores.node[end * l..(end + 1) * l]);
         let beta = &sum.beta[end * states..(end + 1) * states];
-        for (state, x) in now.iter_mut().enumerate().filter(|(_, x)| **x > never) {
+        for (state, x) in current.iter_mut().enumerate().filter(|(_, x)| **x > neg_inf) {
             let (mask, y) = (state / l, state % l);
-            let ways = (0..l).filter(|&b| between(y, b) != 0);
-            let ways = ways.filter_map(|b| sum.after(mask, y, b).map(|s| edge[y * l + b] + node[b] + beta[s]));
-            *x += log_sum_exp(ways);
+            let terms = (0..l).filter(|&b| between(y, b) != 0);
+            let terms = terms.filter_map(|b| sum.after(mask, y, b).map(|s| edge[y * l + b] + node[b] + beta[s]));
+            *x += log_sum_exp(terms);
         }
     }
-    (log_sum_exp(now.into_iter()) - sum.log_z).exp().min(1.0)
+    (log_sum_exp(current.into_iter()) - sum.log_z).exp().min(1.0)
 }

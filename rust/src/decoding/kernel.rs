@@ -1,7 +1,7 @@
 //! Decoding with kernel models: node scores of the distinct tokens, then the usual recursions.
 //!
 //! The inverted index finds the support tokens that share an attribute with a token. For all others the inner product
-//! is 0, so that the kernel is a constant (poly) or a product of two factors (rbf), and their contributions are one
+//! is 0, so the kernel is a constant (poly) or a product of two factors (rbf), and their contributions are one
 //! precomputed sum.
 
 use crate::chain::viterbi::sentence::{Chart, Steps};
@@ -9,7 +9,7 @@ use crate::chain::viterbi::sentence::{Chart, Steps};
 use crate::chain::limits::support::Support;
 use crate::dataset::csr::Csr;
 use crate::dataset::Dataset;
-use crate::decoding::lists::{afford, no_path, PathLists};
+use crate::decoding::lists::{claim_lists, no_path, PathLists};
 use crate::error::{Error, Result};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
@@ -64,7 +64,7 @@ impl KernelScorer {
     ) -> Result<KernelScorer> {
         kernel.check()?;
         let (l, m) = (frame.labels, tokens.rows.rows());
-        let bad = |what: &str| {
+        let inconsistent = |what: &str| {
             Err(Error::ModelFile(format!("the support tokens are inconsistent: {what}; train and save again")))
         };
         if tokens.beta_ptr.len() != m + 1
@@ -73,19 +73,19 @@ impl KernelScorer {
             || tokens.beta_ptr[m] as usize != tokens.beta.len()
             || tokens.beta.len() != tokens.beta_label.len()
         {
-            return bad("betas");
+            return inconsistent("betas");
         }
         if tokens.beta_label.iter().any(|&y| y as usize >= l) || tokens.beta.iter().any(|x| !x.is_finite()) {
-            return bad("labels or values of betas");
+            return inconsistent("labels or values of betas");
         }
         if tokens.rows.ids.iter().any(|&a| a as usize >= attributes)
             || (0..m)
                 .any(|r| tokens.rows.ids[tokens.rows.ptr[r]..tokens.rows.ptr[r + 1]].windows(2).any(|w| w[0] >= w[1]))
         {
-            return bad("attributes");
+            return inconsistent("attributes");
         }
         if frame.edge.len() != l * l || frame.start.len() != l || frame.end.len() != l {
-            return bad("transitions");
+            return inconsistent("transitions");
         }
         let square: Vec<f64> =
             (0..m).map(|r| tokens.rows.row(r).map(|(_, v)| f64::from(v) * f64::from(v)).sum()).collect();
@@ -100,15 +100,15 @@ impl KernelScorer {
             attributes,
             square,
         };
-        let write_out = match form {
+        let is_expanded_form = match form {
             Form::Rows => false,
             Form::Expanded if !expand::possible(&out.kernel) => {
                 return Err(Error::Value("only linear and polynomial kernels up to degree 2 can be written out".into()))
             }
             Form::Expanded => true,
-            Form::Auto => expand::possible(&out.kernel) && out.cheaper(),
+            Form::Auto => expand::possible(&out.kernel) && out.expansion_is_cheaper(),
         };
-        if write_out {
+        if is_expanded_form {
             out.expand();
         } else if !matches!(out.kernel, Kernel::Function(_)) {
             for r in 0..m {
@@ -130,12 +130,12 @@ impl KernelScorer {
     }
 
     /// Return whether expanded terms are faster for a token like the support tokens and take at most 1 GiB.
-    fn cheaper(&self) -> bool {
+    fn expansion_is_cheaper(&self) -> bool {
         let (rows, m) = (&self.tokens.rows, self.tokens.rows.rows().max(1) as f64);
         let terms: f64 = rows.ptr.windows(2).map(|w| expand::count(&self.kernel, w[1] - w[0]) as f64).sum();
-        let met: f64 = rows.ids.iter().map(|&a| self.index.count(a) as f64).sum();
+        let matched: f64 = rows.ids.iter().map(|&a| self.index.count(a) as f64).sum();
         let memory = terms * (24.0 + 4.0 * self.frame.labels as f64);
-        memory <= (1u64 << 30) as f64 && terms / m * 8.0 < met / m + 2.0 * m
+        memory <= (1u64 << 30) as f64 && terms / m * 8.0 < matched / m + 2.0 * m
     }
 
     fn expand(&mut self) {
@@ -167,12 +167,12 @@ impl KernelScorer {
             .par_chunks_mut(TASK * l)
             .enumerate()
             .map_init(KernelWork::default, |scratch, (task, out)| {
-                let (first, _mine) = (task * TASK, stop.enter());
+                let (first, _guard) = (task * TASK, stop.enter());
                 if let Kernel::Function(function) = &self.kernel {
                     return self.by_function(function, distinct, first, out).err();
                 }
                 for (i, out) in out.chunks_exact_mut(l).enumerate() {
-                    stop::look();
+                    stop::check();
                     scratch.row.clear();
                     scratch.row.extend(distinct.rows.row(first + i));
                     match &self.expanded {
@@ -273,13 +273,13 @@ impl KernelScorer {
 
     /// Return the k best paths of every sentence, or fewer if fewer are allowed.
     pub fn lists(&self, data: &Dataset, support: Option<&Support>, k: usize) -> Result<PathLists> {
-        afford(data, self.frame.labels, k)?;
+        claim_lists(data, self.frame.labels, k)?;
         let nodes = self.nodes(data)?;
         let job = KernelSearch { scorer: self, data, support, nodes: &nodes, k };
         let tasks: Vec<usize> = (0..data.len().div_ceil(TASK)).collect();
         let stop = stop::current();
         let one = |&task: &usize| {
-            let _mine = stop.enter();
+            let _guard = stop.enter();
             run(&job, task)
         };
         let parts: Vec<Result<PathLists>> = tasks.par_iter().map(one).collect();
@@ -312,7 +312,7 @@ fn run_kernel<S: Find>(simd: S, job: &KernelSearch<'_>, task: usize) -> Result<P
     let (mut scores, mut paths) = (Vec::new(), Vec::new());
     let mut out = PathLists::default();
     for s in task * TASK..((task + 1) * TASK).min(data.len()) {
-        stop::look();
+        stop::check();
         let (begin, n) = (data.sentences[s], data.sentences[s + 1] - data.sentences[s]);
         chart.begin(n, false);
         let width = chart.width;
@@ -337,10 +337,10 @@ fn run_kernel<S: Find>(simd: S, job: &KernelSearch<'_>, task: usize) -> Result<P
         }
         out.counts.push(scores.len() as u32);
         for i in 0..scores.len() {
-            // Exact sums. Rounding may have swapped paths of equal score, so that scores are kept non-increasing.
+            // Exact sums. Rounding may have swapped paths of equal score, so each score is capped by the one before it.
             let score = chart.score(steps, &paths[i * n..(i + 1) * n]);
-            let above = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
-            out.scores.push(score.min(above));
+            let previous = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
+            out.scores.push(score.min(previous));
         }
         out.labels.extend_from_slice(&paths);
     }

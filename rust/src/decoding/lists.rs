@@ -1,6 +1,6 @@
 //! k-best paths of every sentence of a corpus under fixed weights.
 //!
-//! Paths are ranked by float32 scores, added from left to right as in `best`, so that the first path of each list is
+//! Paths are ranked by float32 scores, added from left to right as in `best`, so the first path of each list is
 //! the one that `Scorer::viterbi` returns. Sentences with edge attributes, or whose scores overflow, are decoded in
 //! double precision.
 
@@ -23,7 +23,7 @@ use rayon::prelude::*;
 /// Sentences per parallel task.
 const TASK: usize = 64;
 /// Number of labels from which on edge lists are faster for a single sentence.
-const MANY: usize = 192;
+const MIN_LIST_LABELS: usize = 192;
 
 /// Concatenated lists of paths of all sentences.
 #[derive(Debug, Default, PartialEq)]
@@ -55,17 +55,17 @@ pub fn no_path(sentence: usize) -> Error {
 }
 
 /// Check that the lists fit into memory: the paths and scores of every sentence, and the search for the longest one.
-pub fn afford(data: &Dataset, labels: usize, k: usize) -> Result<()> {
-    let (mut all, mut most) = (0usize, 0);
+pub fn claim_lists(data: &Dataset, labels: usize, k: usize) -> Result<()> {
+    let (mut all, mut largest_search) = (0usize, 0);
     for s in data.sentences.windows(2) {
         let n = s[1] - s[0];
         let found = budget::power(labels, n, k);
         all = all.saturating_add(budget::bytes(&[found, 2 * n + size_of::<f64>()]));
-        most = most.max(kbest::bytes(labels, n, k));
+        largest_search = largest_search.max(kbest::bytes(labels, n, k));
     }
     budget::claim(
         &format!("lists of {k} paths of {} sentences", data.len()),
-        all.saturating_add(most),
+        all.saturating_add(largest_search),
         "use a smaller k",
     )
 }
@@ -84,7 +84,7 @@ struct ListSearch<'a> {
 pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usize) -> Result<PathLists> {
     let layout = &scorer.layout;
     data.check_model(layout.attributes)?;
-    afford(data, layout.labels, k)?;
+    claim_lists(data, layout.labels, k)?;
     let steps = scorer.chart_steps();
     let exact = scorer.varies(data) || scorer.local || testing::is_forced(CodePath::Log);
     let weights = if exact { doubles(scorer) } else { Vec::new() };
@@ -92,7 +92,7 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
     let tasks: Vec<u32> = (0..data.len().div_ceil(TASK) as u32).collect();
     let stop = stop::current();
     let one = |&task: &u32| {
-        let _mine = stop.enter();
+        let _guard = stop.enter();
         run(&job, task as usize)
     };
     let parts: Vec<Result<PathLists>> = tasks.par_iter().map(one).collect();
@@ -105,11 +105,11 @@ dispatch!(fn run(job: &ListSearch<'_>, task: usize) -> Result<PathLists> = run_k
 fn run_kernel<S: Find>(simd: S, job: &ListSearch<'_>, task: usize) -> Result<PathLists> {
     let (scorer, data) = (job.scorer, job.data);
     let mut chart = Chart::new(scorer.layout.labels);
-    let lists_pay = scorer.layout.labels >= MANY || testing::is_forced(CodePath::Sparse);
+    let use_lists = scorer.layout.labels >= MIN_LIST_LABELS || testing::is_forced(CodePath::Sparse);
     let (mut scores, mut paths) = (Vec::new(), Vec::new());
     let mut out = PathLists::default();
     for s in task * TASK..((task + 1) * TASK).min(data.len()) {
-        stop::look();
+        stop::check();
         let (begin, end) = (data.sentences[s], data.sentences[s + 1]);
         let before = out.scores.len();
         let mut finite = !job.exact;
@@ -124,7 +124,7 @@ fn run_kernel<S: Find>(simd: S, job: &ListSearch<'_>, task: usize) -> Result<Pat
                     support.forbid_row(begin + t, scorer.layout.labels, row);
                 }
                 match &scorer.edges.sparse {
-                    Some(lists) if lists_pay => chart.advance_listed(simd, lists, t),
+                    Some(lists) if use_lists => chart.advance_listed(simd, lists, t),
                     _ => chart.advance(simd, job.steps, t),
                 }
             }
@@ -135,14 +135,15 @@ fn run_kernel<S: Find>(simd: S, job: &ListSearch<'_>, task: usize) -> Result<Pat
         if finite {
             for i in 0..scores.len() {
                 let path = &paths[i * (end - begin)..(i + 1) * (end - begin)];
-                // Exact sums. Rounding may have swapped paths of equal score, so that scores are kept non-increasing.
+                // Exact sums. Rounding may have swapped paths of equal score, so each score is capped by the one before
+                // it.
                 let score = chart.score(job.steps, path);
-                let above = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
-                out.scores.push(score.min(above));
+                let previous = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
+                out.scores.push(score.min(previous));
             }
             out.labels.extend_from_slice(&paths);
         } else {
-            exact(job, s, &mut out);
+            decode_in_double(job, s, &mut out);
         }
         if job.k > 0 && (out.scores.len() == before || !out.scores[before].is_finite()) {
             return Err(no_path(s));
@@ -153,7 +154,7 @@ fn run_kernel<S: Find>(simd: S, job: &ListSearch<'_>, task: usize) -> Result<Pat
 }
 
 /// Decode one sentence in double precision.
-fn exact(job: &ListSearch<'_>, sentence: usize, out: &mut PathLists) {
+fn decode_in_double(job: &ListSearch<'_>, sentence: usize, out: &mut PathLists) {
     let (scorer, data) = (job.scorer, job.data);
     let fresh: Vec<f64>;
     let weights = if job.weights.is_empty() {

@@ -83,7 +83,7 @@ pub fn tag(job: &LookbackSearch<'_>) -> Result<PathLists> {
     };
     let stop = stop::current();
     let one = |i: usize| {
-        let _mine = stop.enter();
+        let _guard = stop.enter();
         run(job, &steps, i, pieces[i])
     };
     let parts: Vec<Result<PathLists>> = (0..pieces.len()).into_par_iter().map(one).collect();
@@ -109,7 +109,7 @@ fn run_kernel<S: Find>(
         memory.begin(words, piece, l);
     }
     for s in sentences.0..sentences.1 {
-        stop::look();
+        stop::check();
         let (begin, end) = (data.sentences[s], data.sentences[s + 1]);
         let n = end - begin;
         node.clear();
@@ -141,9 +141,9 @@ fn run_kernel<S: Find>(
         let kept = scores.len().min(k);
         for i in 0..kept {
             let score = search::score(terms, &x, &paths[i * n..(i + 1) * n]);
-            // Rounding may have swapped paths of equal score, so that scores are kept non-increasing.
-            let above = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
-            out.scores.push(score.min(above));
+            // Rounding may have swapped paths of equal score, so each score is capped by the one before it.
+            let previous = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
+            out.scores.push(score.min(previous));
         }
         out.counts.push(kept as u32);
         out.labels.extend_from_slice(&paths[..kept * n]);

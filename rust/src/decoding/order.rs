@@ -10,7 +10,7 @@ use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
 use crate::scores::scorer::Scorer;
-use crate::scores::sentence::{beyond, doubles, score_sentence};
+use crate::scores::sentence::{doubles, score_sentence, too_large};
 use rayon::prelude::*;
 
 const TASK: usize = 16;
@@ -56,7 +56,7 @@ pub fn marginals(
     }
     data.check_model(scorer.layout.attributes)?;
     let (graph, arcs) = graph(scorer, terms, rows);
-    let moves = ArcFactors::new(&arcs);
+    let factors = ArcFactors::new(&arcs);
     let weights = doubles(scorer);
     let edges = vec![0.0; l * l];
     let mut p = vec![0.0f32; data.tokens() * l];
@@ -64,21 +64,21 @@ pub fn marginals(
     let (out, logs) = (Shared::new(&mut p), Shared::new(&mut log_z));
     let stop = stop::current();
     let failed = (0..data.len().div_ceil(TASK)).into_par_iter().filter_map(|task| {
-        let _mine = stop.enter();
+        let _guard = stop.enter();
         let (mut node, mut edge, mut p, mut work) = (Vec::new(), Vec::new(), Vec::new(), OrderWork::default());
         for s in task * TASK..((task + 1) * TASK).min(data.len()) {
-            stop::look();
+            stop::check();
             let begin = data.sentences[s];
             score_sentence(data, &scorer.layout, &weights, &edges, s as u32, &mut node, &mut edge);
             if let Some(support) = support {
                 support.forbid(begin, l, &mut node);
             }
-            let z = work.forward(&graph, &moves, &node);
-            if !z.is_finite() || beyond(&node) || beyond(&arcs) {
+            let z = work.forward(&graph, &factors, &node);
+            if !z.is_finite() || too_large(&node) || too_large(&arcs) {
                 return Some(s);
             }
             p.resize(node.len(), 0.0);
-            work.backward(&graph, &moves, 1.0, &mut p, &mut []);
+            work.backward(&graph, &factors, 1.0, &mut p, &mut []);
             // SAFETY: no other thread writes to the tokens of this sentence.
             let place = unsafe { out.slice(begin * l, node.len()) };
             for (x, &p) in place.iter_mut().zip(&p) {

@@ -1,6 +1,6 @@
 //! CRF++ template files: `U05:%x[-1,0]/%x[0,0]`, `B`, `B01:%x[0,0]`, `# comments`.
 //!
-//! The text before the first macro is part of the attribute, so that lines with equal text share attributes (bag of
+//! The text before the first macro is part of the attribute, so lines with equal text share attributes (bag of
 //! words in CRF++). Outside of the sentence a value is _B-1, _B+1, ... A `B` line without a macro requests label
 //! bigrams, which every model has, and creates no attribute.
 

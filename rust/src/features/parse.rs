@@ -12,7 +12,7 @@ use crate::features::rule::{Atom, Draft};
 use crate::features::text::{Frequent, Function, Test};
 
 /// Maximum number of rules that one line may expand to.
-const MOST: usize = 10_000;
+const MAX_RULES: usize = 10_000;
 const FUNCTIONS: &str = "prefix(n), suffix(n), lower, digits, shape, short_shape, length, initial";
 const TESTS: &str = "is_capitalized?, is_upper?, is_lower?, is_title?, is_digit?, is_alpha?, is_alnum?, is_punct?, \
                      is_number?, has_upper?, has_digit?, has_letter?, has_hyphen?, has_dot?, longer_than(n)?, starts_with(\"x\")?, \
@@ -43,11 +43,11 @@ pub(crate) fn parse(text: &str, columns: &[String]) -> Result<Vec<Draft>> {
     let mut drafts = Vec::new();
     let mut pad = false;
     for (i, line) in text.lines().enumerate() {
-        let at_line = |what| Error::Template(format!("line {}: {what}", i + 1));
-        let tokens = tokenize(line).map_err(at_line)?;
+        let in_line = |what| Error::Template(format!("line {}: {what}", i + 1));
+        let tokens = tokenize(line).map_err(in_line)?;
         if !tokens.is_empty() {
             let mut reader = Reader { tokens: &tokens, at: 0, columns, pad: &mut pad };
-            reader.line(&mut drafts).map_err(at_line)?;
+            reader.line(&mut drafts).map_err(in_line)?;
         }
     }
     Ok(drafts)
@@ -182,9 +182,9 @@ impl Reader<'_> {
         if self.peek().is_some() {
             return Err(format!("unexpected {}; join parts with & and write one template a line", self.found()));
         }
-        let count = parts.iter().try_fold(1usize, |n, p| n.checked_mul(p.len()).filter(|&n| n <= MOST));
+        let count = parts.iter().try_fold(1usize, |n, p| n.checked_mul(p.len()).filter(|&n| n <= MAX_RULES));
         if count.is_none() {
-            return Err(format!("the line expands to more than {MOST} templates; shorten its ranges"));
+            return Err(format!("the line expands to more than {MAX_RULES} templates; shorten its ranges"));
         }
         let mut chosen: Vec<Vec<&Expansion>> = vec![Vec::new()];
         for part in &parts {
@@ -258,8 +258,8 @@ impl Reader<'_> {
             if end < begin {
                 return Err(format!("the range {begin}..{end} is empty; write the smaller number first"));
             }
-            if end.abs_diff(begin) >= MOST as u64 || numbers.len() + end.abs_diff(begin) as usize >= MOST {
-                return Err(format!("more than {MOST} numbers; shorten the range"));
+            if end.abs_diff(begin) >= MAX_RULES as u64 || numbers.len() + end.abs_diff(begin) as usize >= MAX_RULES {
+                return Err(format!("more than {MAX_RULES} numbers; shorten the range"));
             }
             numbers.extend(begin..=end);
             if !self.sign(',') {
@@ -306,31 +306,31 @@ impl Reader<'_> {
         }
         let mut numbers = Vec::new();
         let mut strings = Vec::new();
-        let takes = match name.as_str() {
+        let argument_kind = match name.as_str() {
             "prefix" | "suffix" | "longer_than" | "is_rare" | "is_frequent" => 'n',
             "starts_with" | "ends_with" | "contains" | "one_of" => 's',
             _ => '0',
         };
         if self.sign('(') {
-            match takes {
+            match argument_kind {
                 'n' => numbers = self.numbers()?,
                 's' => strings = self.strings()?,
                 _ => return Err(format!("{name} takes no argument; write .{name}")),
             }
             self.expect(')', "the arguments")?;
-        } else if takes != '0' {
-            let example = if takes == 'n' { "3" } else { "\"ing\"" };
+        } else if argument_kind != '0' {
+            let example = if argument_kind == 'n' { "3" } else { "\"ing\"" };
             return Err(format!("{name} needs an argument; write .{name}({example})"));
         }
         if let Some(&n) = numbers.iter().find(|&&n| n < 1) {
             return Err(format!("{name}({n}): expected a number, 1 or more"));
         }
-        let question = self.sign('?');
-        let many = numbers.len() > 1;
+        let has_question_mark = self.sign('?');
+        let several_numbers = numbers.len() > 1;
         let arguments: Vec<Option<i64>> =
             if numbers.is_empty() { vec![None] } else { numbers.into_iter().map(Some).collect() };
-        if before.len().saturating_mul(arguments.len()) > MOST {
-            return Err(format!("the part expands to more than {MOST} templates; shorten its ranges"));
+        if before.len().saturating_mul(arguments.len()) > MAX_RULES {
+            return Err(format!("the part expands to more than {MAX_RULES} templates; shorten its ranges"));
         }
         let mut after = Vec::new();
         for choice in before {
@@ -338,16 +338,16 @@ impl Reader<'_> {
                 let function = function(&name, n.unwrap_or(0) as usize, &strings)
                     .ok_or_else(|| format!("unknown function {name:?}; there are {FUNCTIONS}, {TESTS}"))?;
                 let test = matches!(function, Function::Test(_));
-                if test && !question {
+                if test && !has_question_mark {
                     return Err(format!("{name} is a test; write it with a question mark, .{name}?"));
                 }
-                if question && !test {
+                if has_question_mark && !test {
                     return Err(format!("{name} is not a test; write it without the question mark"));
                 }
                 let mut choice = choice.clone();
-                if let Some((atom, _, asks)) = &mut choice.atom {
+                if let Some((atom, _, is_test_atom)) = &mut choice.atom {
                     atom.functions.push(function);
-                    *asks = test;
+                    *is_test_atom = test;
                 }
                 choice.label.push('.');
                 choice.label.push_str(&name);
@@ -358,10 +358,10 @@ impl Reader<'_> {
                     let quoted: Vec<String> = strings.iter().map(|s| format!("\"{s}\"")).collect();
                     choice.label.push_str(&format!("({})", quoted.join(",")));
                 }
-                if question {
+                if has_question_mark {
                     choice.label.push('?');
                 }
-                choice.picked.extend(n.filter(|_| many));
+                choice.picked.extend(n.filter(|_| several_numbers));
                 after.push(choice);
             }
         }
@@ -399,8 +399,8 @@ fn function(name: &str, n: usize, strings: &[String]) -> Option<Function> {
             "ends_with" => Test::EndsWith(strings.to_vec()),
             "contains" => Test::Contains(strings.to_vec()),
             "one_of" => Test::OneOf(strings.to_vec()),
-            "is_rare" => Test::IsRare(Frequent { least: n, texts: None }),
-            "is_frequent" => Test::IsFrequent(Frequent { least: n, texts: None }),
+            "is_rare" => Test::IsRare(Frequent { min_count: n, texts: None }),
+            "is_frequent" => Test::IsFrequent(Frequent { min_count: n, texts: None }),
             _ => return None,
         }),
     })

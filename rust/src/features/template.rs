@@ -66,14 +66,14 @@ impl Template {
                 Part { atom, offset, test }
             })
             .collect();
-        let mut identity = vec![u8::from(draft.edge)];
+        let mut seed_bytes = vec![u8::from(draft.edge)];
         for piece in &draft.pieces {
-            identity.extend_from_slice(&(piece.len() as u64).to_le_bytes());
-            identity.extend_from_slice(piece.as_bytes());
+            seed_bytes.extend_from_slice(&(piece.len() as u64).to_le_bytes());
+            seed_bytes.extend_from_slice(piece.as_bytes());
         }
         TemplateRule {
             parts,
-            seed: hash(&identity),
+            seed: hash(&seed_bytes),
             pieces: draft.pieces,
             edge: draft.edge,
             pad: draft.pad,
@@ -111,28 +111,29 @@ impl Template {
     /// Return the template with its lists learned from training tokens: for `column.functions.is_rare(n)?` the values
     /// of `column.functions` that occur at least n times.
     pub fn learn(&self, tokens: &Tokens) -> Template {
-        let mut learnt = self.clone();
-        for atom in &mut learnt.atoms {
+        let mut learned = self.clone();
+        for atom in &mut learned.atoms {
             let Some((before, list)) = atom.frequent() else { continue };
             let column = &tokens.columns[atom.column];
             let mut count = vec![0usize; column.texts()];
             column.cells.iter().for_each(|&text| count[text as usize] += 1);
             let mut scratch = TextScratch::default();
-            let mut of_value: HashMap<String, usize> = HashMap::new();
+            let mut value_counts: HashMap<String, usize> = HashMap::new();
             for (text, n) in count.into_iter().enumerate() {
                 if let Some(value) = apply(before, column.text(text), &mut scratch) {
-                    match of_value.get_mut(value) {
+                    match value_counts.get_mut(value) {
                         Some(sum) => *sum += n,
-                        None => drop(of_value.insert(value.to_owned(), n)),
+                        None => drop(value_counts.insert(value.to_owned(), n)),
                     }
                 }
             }
-            let least = list.least;
-            let mut texts: Vec<String> = of_value.into_iter().filter(|&(_, n)| n >= least).map(|(t, _)| t).collect();
+            let min_count = list.min_count;
+            let mut texts: Vec<String> =
+                value_counts.into_iter().filter(|&(_, n)| n >= min_count).map(|(t, _)| t).collect();
             texts.sort_unstable();
             atom.set_frequent(texts);
         }
-        learnt
+        learned
     }
 
     /// Return whether a rule creates edge attributes.

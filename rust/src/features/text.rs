@@ -87,17 +87,17 @@ pub enum Test {
     IsFrequent(Frequent),
 }
 
-/// Texts that occur at least `least` times in the training sentences.
+/// Texts that occur at least `min_count` times in the training sentences.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frequent {
-    pub least: usize,
+    pub min_count: usize,
     /// Sorted. `None` until `Template::learn` has filled it.
     pub texts: Option<Arc<[String]>>,
 }
 
 impl Frequent {
     /// Return whether a text is in the list. False for every text before the list is learned.
-    fn has(&self, text: &str) -> bool {
+    fn contains(&self, text: &str) -> bool {
         self.texts.as_ref().is_some_and(|texts| texts.binary_search_by(|t| t.as_str().cmp(text)).is_ok())
     }
 }
@@ -213,8 +213,8 @@ impl Test {
             Test::EndsWith(list) => list.iter().any(|s| text.ends_with(s.as_str())),
             Test::Contains(list) => list.iter().any(|s| text.contains(s.as_str())),
             Test::OneOf(list) => list.iter().any(|s| text == s),
-            Test::IsRare(list) => !list.has(text),
-            Test::IsFrequent(list) => list.has(text),
+            Test::IsRare(list) => !list.contains(text),
+            Test::IsFrequent(list) => list.contains(text),
         }
     }
 }
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_of_scripts() {
+    fn shapes_support_all_scripts() {
         let shape = |s: &str| value(&[Function::Shape], s).unwrap();
         assert_eq!(shape("Ab-9ß"), "Aa-0a");
         assert_eq!(shape("Привет"), "Aaaaaa");

@@ -1,6 +1,6 @@
 //! Texts of sentences in one flat table: columns x tokens, each cell the number of a distinct text.
 //!
-//! Texts repeat (Zipf), so that each column stores its distinct texts once. Functions of a text alone are then computed
+//! Texts repeat (Zipf), so each column stores its distinct texts once. Functions of a text alone are then computed
 //! once per distinct text instead of once per token.
 
 use crate::error::{Error, Result};
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cell_reads_back() {
+    fn texts_of_tokens_are_preserved() {
         let mut tokens = Tokens::new(1);
         let words: Vec<String> = (0..3000).map(|i| format!("w{}", i * i % 1237)).collect();
         for word in &words {

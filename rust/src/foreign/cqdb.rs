@@ -11,13 +11,13 @@ use crate::machine::simd::prefetch;
 use crate::machine::system::stop;
 
 const HEAD: usize = 24;
-const STRINGS: usize = HEAD + 2048;
-const MARK: u32 = 0x6244_5371;
-/// Maximum length of a run of occupied slots. Half of the slots of a table are occupied, so that a run of k slots
+const FIRST_STRING: usize = HEAD + 2048;
+const BYTE_ORDER_MARK: u32 = 0x6244_5371;
+/// Maximum length of a run of occupied slots. Half of the slots of a table are occupied, so a run of k slots
 /// starts at a given place with probability e^(-0.19 k). A longer run cannot come from a writer that hashes.
-const LONGEST: usize = 1024;
+const MAX_PROBES: usize = 1024;
 /// Maximum length of a string that is hashed before the string is checked.
-const MOST_AHEAD: usize = 4096;
+const MAX_PREHASHED: usize = 4096;
 
 /// Return the number at a byte, which must be inside.
 #[inline(always)]
@@ -78,9 +78,9 @@ pub fn hash(text: &[u8]) -> u32 {
 
 /// Error for a run of occupied slots that hashing cannot produce.
 #[derive(Debug)]
-pub struct Crowded;
+pub struct LongRun;
 
-impl Crowded {
+impl LongRun {
     pub const TEXT: &'static str = "a hash table with a run of more taken slots than hashes lead to";
 }
 
@@ -89,7 +89,7 @@ impl Crowded {
 pub struct Cqdb {
     at: usize,                   // position in the file
     tables: Vec<(usize, usize)>, // [256] position of each table in the file, number of slots
-    back: usize,                 // position of the offsets by id in the file
+    offsets_at: usize,           // position of the offsets by id in the file
     count: usize,
     size: usize, // in bytes
 }
@@ -99,34 +99,34 @@ impl Cqdb {
     /// every id has a string, and every string is found by its hash and is unique. Otherwise `find` checks each string
     /// that it reads.
     pub fn open(file: &[u8], at: usize, count: usize, what: &str, whole: bool) -> Result<Cqdb> {
-        let wrong =
+        let damaged =
             |found: String| Error::ModelFile(format!("the {what}: {found}; the file is damaged, copy it again"));
-        if at + STRINGS > file.len() {
-            return Err(wrong("they lie outside the file".into()));
+        if at + FIRST_STRING > file.len() {
+            return Err(damaged("they lie outside the file".into()));
         }
         let head = |i: usize| u32_at(file, at + 4 * i);
-        let (size, mark, entries, back) = (head(1) as usize, head(3), head(4) as usize, head(5) as usize);
-        if &file[at..at + 4] != b"CQDB" || mark != MARK {
+        let (size, mark, entries, offsets_at) = (head(1) as usize, head(3), head(4) as usize, head(5) as usize);
+        if &file[at..at + 4] != b"CQDB" || mark != BYTE_ORDER_MARK {
             let found = format!("b'{}'", file[at..at + 4].escape_ascii());
-            return Err(wrong(format!("expected a CQDB of this byte order, found {found} with the mark {mark:#x}")));
+            return Err(damaged(format!("expected a CQDB of this byte order, found {found} with the mark {mark:#x}")));
         }
-        if size < STRINGS || size > file.len() - at {
-            return Err(wrong(format!("a CQDB of {size} bytes, of which the file has {}", file.len() - at)));
+        if size < FIRST_STRING || size > file.len() - at {
+            return Err(damaged(format!("a CQDB of {size} bytes, of which the file has {}", file.len() - at)));
         }
         let data = &file[at..at + size];
-        let refs = |t: usize| (u32_at(data, HEAD + 8 * t) as usize, u32_at(data, HEAD + 8 * t + 4) as usize);
+        let table_of = |t: usize| (u32_at(data, HEAD + 8 * t) as usize, u32_at(data, HEAD + 8 * t + 4) as usize);
         let (mut tables, mut total) = (Vec::with_capacity(256), 0);
-        for (begin, slots) in (0..256).map(refs) {
+        for (begin, slots) in (0..256).map(table_of) {
             total += slots;
             if slots % 2 == 1 || total > size / 8 || (slots > 0 && begin + 8 * slots > size) {
-                return Err(wrong("a hash table of odd size, or outside the CQDB".into()));
+                return Err(damaged("a hash table of odd size, or outside the CQDB".into()));
             }
             tables.push(if slots == 0 { (at, 0) } else { (at + begin, slots) });
         }
-        if entries < count || (entries > 0 && back + 4 * entries > size) {
-            return Err(wrong("a number outside those that the header counts".into()));
+        if entries < count || (entries > 0 && offsets_at + 4 * entries > size) {
+            return Err(damaged("a number outside those that the header counts".into()));
         }
-        let cqdb = Cqdb { at, tables, back: at + back, count, size };
+        let cqdb = Cqdb { at, tables, offsets_at: at + offsets_at, count, size };
         if whole {
             cqdb.check(file, what)?;
         }
@@ -135,21 +135,21 @@ impl Cqdb {
 
     /// Check all strings.
     pub fn check(&self, file: &[u8], what: &str) -> Result<()> {
-        let wrong =
+        let damaged =
             |found: String| Error::ModelFile(format!("the {what}: {found}; the file is damaged, copy it again"));
         let mut found = 0;
         for &(begin, slots) in &self.tables {
-            let taken = file[begin..].chunks_exact(8).take(slots).filter(|slot| u32_at(slot, 4) != 0).count();
-            if slots > 0 && taken >= slots {
-                return Err(wrong("a hash table without an empty slot".into()));
+            let occupied = file[begin..].chunks_exact(8).take(slots).filter(|slot| u32_at(slot, 4) != 0).count();
+            if slots > 0 && occupied >= slots {
+                return Err(damaged("a hash table without an empty slot".into()));
             }
-            found += taken;
+            found += occupied;
         }
         if found != self.count {
-            return Err(wrong(format!("expected {}, as the header says, found {found}", self.count)));
+            return Err(damaged(format!("expected {}, as the header says, found {found}", self.count)));
         }
         match self.fault(file) {
-            Some(fault) => Err(wrong(fault.into())),
+            Some(fault) => Err(damaged(fault.into())),
             None => Ok(()),
         }
     }
@@ -159,22 +159,22 @@ impl Cqdb {
     /// Tables and strings are scattered over the file. Hashes are therefore computed one block ahead, and their slots
     /// prefetched.
     fn fault(&self, file: &[u8]) -> Option<&'static str> {
-        const AHEAD: usize = 64;
+        const PREFETCH_BLOCK: usize = 64;
         let (size, data) = (self.size, &file[self.at..self.at + self.size]);
-        let (mut total, mut hashes) = (0, [0; AHEAD]);
+        let (mut total, mut hashes) = (0, [0; PREFETCH_BLOCK]);
         for id in 0..self.count {
-            if id % AHEAD == 0 {
-                stop::look();
+            if id % PREFETCH_BLOCK == 0 {
+                stop::check();
                 for (k, h) in hashes.iter_mut().enumerate().take(self.count - id) {
-                    let at = u32_at(file, self.back + 4 * (id + k)) as usize;
+                    let at = u32_at(file, self.offsets_at + 4 * (id + k)) as usize;
                     let length = data.get(at..at + 8).map_or(0, |head| u32_at(head, 4) as usize);
                     let text = data.get(at + 8..at + 8 + length.saturating_sub(1)).unwrap_or(&[]);
-                    *h = if text.len() <= MOST_AHEAD { hash(text) } else { 0 };
-                    self.ask(file, *h);
+                    *h = if text.len() <= MAX_PREHASHED { hash(text) } else { 0 };
+                    self.prefetch_slot(file, *h);
                 }
             }
-            let at = u32_at(file, self.back + 4 * id) as usize;
-            if at < STRINGS || at + 9 > size {
+            let at = u32_at(file, self.offsets_at + 4 * id) as usize;
+            if at < FIRST_STRING || at + 9 > size {
                 return Some("a string outside the CQDB");
             }
             let length = u32_at(data, at + 4) as usize;
@@ -193,12 +193,12 @@ impl Cqdb {
                 return Some("strings that overlap");
             }
             let text = &text[..length - 1];
-            let known = if text.len() <= MOST_AHEAD { hashes[id % AHEAD] } else { hash(text) };
+            let known = if text.len() <= MAX_PREHASHED { hashes[id % PREFETCH_BLOCK] } else { hash(text) };
             match self.find(file, text, known) {
                 Ok(Some(other)) if other as usize == id => {}
                 Ok(Some(_)) => return Some("a string with two numbers"),
                 Ok(None) => return Some("a string that its hash does not lead to"),
-                Err(Crowded) => return Some(Crowded::TEXT),
+                Err(LongRun) => return Some(LongRun::TEXT),
             }
         }
         None
@@ -214,13 +214,13 @@ impl Cqdb {
 
     /// Return the string of an id, which must be below `len`.
     pub fn text<'a>(&self, file: &'a [u8], id: usize) -> &'a [u8] {
-        let at = self.at + u32_at(file, self.back + 4 * id) as usize;
+        let at = self.at + u32_at(file, self.offsets_at + 4 * id) as usize;
         &file[at + 8..at + 7 + u32_at(file, at + 4) as usize]
     }
 
     /// Return the table of a hash (position, number of slots) and the first slot to search.
     #[inline(always)]
-    fn home(&self, hash: u32) -> (usize, usize, usize) {
+    fn first_slot(&self, hash: u32) -> (usize, usize, usize) {
         let (begin, slots) = self.tables[(hash & 255) as usize];
         let slot = if slots == 0 { 0 } else { (hash >> 8) as usize % slots };
         (begin, slots, slot)
@@ -228,15 +228,15 @@ impl Cqdb {
 
     /// Prefetch the first slot to search for a hash.
     #[inline(always)]
-    pub fn ask(&self, file: &[u8], hash: u32) {
-        let (begin, _, slot) = self.home(hash);
+    pub fn prefetch_slot(&self, file: &[u8], hash: u32) {
+        let (begin, _, slot) = self.first_slot(hash);
         prefetch(file.as_ptr().wrapping_add(begin + 8 * slot));
     }
 
     /// Prefetch the string in the first slot to search for a hash.
     #[inline(always)]
-    pub fn ask_text(&self, file: &[u8], hash: u32) {
-        let (begin, slots, slot) = self.home(hash);
+    pub fn prefetch_text(&self, file: &[u8], hash: u32) {
+        let (begin, slots, slot) = self.first_slot(hash);
         if slots > 0 {
             prefetch(file.as_ptr().wrapping_add(self.at + u32_at(file, begin + 8 * slot + 4) as usize));
         }
@@ -244,9 +244,9 @@ impl Cqdb {
 
     /// Return the id of a string with this hash.
     #[inline]
-    pub fn find(&self, file: &[u8], text: &[u8], hash: u32) -> std::result::Result<Option<u32>, Crowded> {
-        let (begin, slots, mut slot) = self.home(hash);
-        for _ in 0..slots.min(LONGEST) {
+    pub fn find(&self, file: &[u8], text: &[u8], hash: u32) -> std::result::Result<Option<u32>, LongRun> {
+        let (begin, slots, mut slot) = self.first_slot(hash);
+        for _ in 0..slots.min(MAX_PROBES) {
             let place = begin + 8 * slot;
             let at = u32_at(file, place + 4) as usize;
             if at == 0 {
@@ -260,8 +260,8 @@ impl Cqdb {
             }
             slot = if slot + 1 == slots { 0 } else { slot + 1 };
         }
-        if slots > LONGEST {
-            Err(Crowded)
+        if slots > MAX_PROBES {
+            Err(LongRun)
         } else {
             Ok(None)
         }
@@ -270,7 +270,7 @@ impl Cqdb {
 
 /// Return the size in bytes of the CQDB of strings.
 pub fn size(strings: &[&[u8]]) -> usize {
-    STRINGS + strings.iter().map(|text| text.len() + 9 + 16 + 4).sum::<usize>()
+    FIRST_STRING + strings.iter().map(|text| text.len() + 9 + 16 + 4).sum::<usize>()
 }
 
 /// Append the CQDB of strings, which must be distinct and without NUL, with ids in their order.
@@ -282,15 +282,15 @@ pub fn write(out: &mut Vec<u8>, strings: &[&[u8]]) {
     let hashes: Vec<u32> = strings.iter().map(|text| hash(text)).collect();
     let mut counts = [0; 256];
     hashes.iter().for_each(|&h| counts[(h & 255) as usize] += 1);
-    let mut place = STRINGS;
+    let mut place = FIRST_STRING;
     let mut places = Vec::with_capacity(m);
     for text in strings {
         places.push(place);
         place += text.len() + 9;
     }
-    let back = place + 16 * m;
+    let offsets_at = place + 16 * m;
     out.extend_from_slice(b"CQDB");
-    push(out, &[back + 4 * m, 0, MARK as usize, m, if m == 0 { 0 } else { back }]);
+    push(out, &[offsets_at + 4 * m, 0, BYTE_ORDER_MARK as usize, m, if m == 0 { 0 } else { offsets_at }]);
     let (mut begins, mut begin) = ([0; 256], 0);
     for (first, &count) in begins.iter_mut().zip(&counts) {
         *first = begin;
@@ -321,7 +321,7 @@ mod tests {
 
     /// All slots that a search reads are occupied.
     #[test]
-    fn a_crowded_table_is_refused() {
+    fn tables_with_long_runs_are_rejected() {
         let names: Vec<Vec<u8>> = (0..40_000 * 256usize)
             .map(|i| format!("{i:x}").into_bytes())
             .filter(|text| hash(text) & 255 == 7)
@@ -340,14 +340,14 @@ mod tests {
             }
         }
         let open = Cqdb::open(&file, 0, strings.len(), "labels", false).unwrap();
-        assert!(matches!(open.find(&file, b"none", 7), Err(Crowded)));
+        assert!(matches!(open.find(&file, b"none", 7), Err(LongRun)));
         let open = Cqdb::open(&file, 0, strings.len(), "labels", true).unwrap_err();
         assert!(open.to_string().contains("expected 3000"));
     }
 
     /// Hashes computed by the original implementation.
     #[test]
-    fn the_hash_is_lookup3() {
+    fn hash_matches_lookup3() {
         let known: [(&[u8], u32); 8] = [
             (b"", 0x8ba9_414b),
             (b"X", 0xa5d8_29b7),

@@ -59,9 +59,9 @@ impl Instances {
         self.keys.clear();
         self.keys.extend((0..names.ends.len()).map(|i| Key::of_text(text(i))));
         self.vocab.intern_many(&self.keys, &mut self.ids, |i| names.name(i))?;
-        let known = self.ids.len() - names.ends.len();
+        let before_append = self.ids.len() - names.ends.len();
         if !names.values.is_empty() {
-            self.values.resize(known, 1.0);
+            self.values.resize(before_append, 1.0);
             self.values.extend_from_slice(&names.values);
         } else if !self.values.is_empty() {
             self.values.resize(self.ids.len(), 1.0);
@@ -91,9 +91,9 @@ impl Instances {
         self.values.get(i).copied().unwrap_or(1.0)
     }
 
-    /// Return the features of sequences whose values sum to at least `least`. `states` and `transitions` include those
-    /// that do not occur, with a sum of 0. Only attributes that occur count.
-    pub fn features(&self, chosen: &[usize], least: f64, states: bool, transitions: bool) -> Result<Features> {
+    /// Return the features of sequences whose values sum to at least `min_sum`. `states` and `transitions` include
+    /// those that do not occur, with a sum of 0. Only attributes that occur count.
+    pub fn features(&self, chosen: &[usize], min_sum: f64, states: bool, transitions: bool) -> Result<Features> {
         let l = self.labels.len();
         let mut begin = vec![0u64; self.vocab.len() + 1];
         let items = || chosen.iter().flat_map(|&s| self.items(s));
@@ -115,25 +115,25 @@ impl Instances {
         }
         // `begin` of an attribute is now its end.
         let (mut node, mut negative, mut from) = (Vec::new(), 0, 0);
-        let (mut sums, mut seen, mut met) = (vec![0.0; l], vec![false; l], Vec::new());
+        let (mut sums, mut seen, mut seen_labels) = (vec![0.0; l], vec![false; l], Vec::new());
         for (a, &to) in begin[..self.vocab.len()].iter().enumerate() {
             let to = to as usize;
             for i in from..to {
                 let y = label[i] as usize;
                 if !seen[y] {
                     (seen[y], sums[y]) = (true, 0.0);
-                    met.push(y);
+                    seen_labels.push(y);
                 }
                 sums[y] += value.get(i).copied().unwrap_or(1.0);
             }
             if states && to > from {
-                met.extend((0..l).filter(|&y| !seen[y]));
+                seen_labels.extend((0..l).filter(|&y| !seen[y]));
                 (0..l).filter(|&y| !seen[y]).for_each(|y| sums[y] = 0.0);
             }
-            met.sort_unstable();
-            for y in met.drain(..) {
+            seen_labels.sort_unstable();
+            for y in seen_labels.drain(..) {
                 seen[y] = false;
-                if least <= sums[y] {
+                if min_sum <= sums[y] {
                     node.push((a * l + y) as i64);
                 } else if sums[y] < 0.0 {
                     negative += 1;
@@ -143,15 +143,15 @@ impl Instances {
         }
         claim_pairs(l, 9)?;
         let mut pairs = vec![0.0; l * l];
-        let mut there = vec![transitions; l * l];
+        let mut exists = vec![transitions; l * l];
         for &s in chosen {
             for y in self.gold[self.items(s)].windows(2) {
                 let code = y[0] as usize * l + y[1] as usize;
                 pairs[code] += 1.0;
-                there[code] = true;
+                exists[code] = true;
             }
         }
-        let edge = (0..l * l).filter(|&code| there[code] && least <= pairs[code]).map(|code| code as i64).collect();
+        let edge = (0..l * l).filter(|&code| exists[code] && min_sum <= pairs[code]).map(|code| code as i64).collect();
         Ok(Features { node, edge, negative })
     }
 

@@ -15,7 +15,7 @@ use crate::chain::sums::log64::Trellis;
 use crate::chain::viterbi::double::Viterbi64;
 use crate::error::{Error, Result};
 use crate::foreign::claim_pairs;
-use crate::foreign::cqdb::{hash, u32_at, Cqdb, Crowded};
+use crate::foreign::cqdb::{hash, u32_at, Cqdb, LongRun};
 use crate::foreign::names::Names;
 use crate::machine::simd::prefetch;
 use std::ops::Range;
@@ -23,9 +23,9 @@ use std::ops::Range;
 const HEAD: usize = 48;
 const RECORD: usize = 20;
 /// Maximum number of labels of the engine.
-const MOST_LABELS: usize = (1 << 16) - 2;
+const MAX_LABELS: usize = (1 << 16) - 2;
 /// Number of names that are looked up together.
-const AT_ONCE: usize = 64;
+const NAMES_AT_ONCE: usize = 64;
 /// Attribute that the model does not have.
 const NONE: u32 = u32::MAX;
 
@@ -37,11 +37,11 @@ pub struct Lcrf {
     bytes: Bytes,
     labels: Cqdb,
     attributes: Cqdb,
-    features: usize, // position of the records
-    count: usize,    // number of records
-    lists: usize,    // position of the offsets of the attributes' lists
-    leaving: usize,  // position of the offsets of the labels' lists
-    edge: Vec<f64>,  // [L, L]
+    features: usize,        // position of the records
+    count: usize,           // number of records
+    attribute_lists: usize, // position of the offsets of the attributes' lists
+    label_lists: usize,     // position of the offsets of the labels' lists
+    edge: Vec<f64>,         // [L, L]
 }
 
 /// All features of a model, in the order of its lists: codes source * L + label, and weights.
@@ -54,8 +54,8 @@ pub struct Listed {
 /// Buffers of a search for the best path: scores of one sequence and the state of the search.
 #[derive(Default)]
 pub struct LcrfWork {
-    lists: Vec<(u32, u32)>, // position of the list and id of each attribute
-    pub node: Vec<f64>,     // [T, L]
+    attribute_lists: Vec<(u32, u32)>, // position of the list and id of each attribute
+    pub node: Vec<f64>,               // [T, L]
     pub path: Vec<u16>,
     search: Viterbi64,
 }
@@ -72,12 +72,12 @@ fn damaged(what: String) -> Error {
 }
 
 #[cold]
-fn crowded() -> Error {
-    damaged(format!("the attributes: {}; the file is damaged, copy it again", Crowded::TEXT))
+fn long_run() -> Error {
+    damaged(format!("the attributes: {}; the file is damaged, copy it again", LongRun::TEXT))
 }
 
 /// Check the part LFRF or AFRF and return the position of the offsets of its lists.
-fn lists(file: &[u8], at: usize, name: &str, owners: usize) -> Result<usize> {
+fn attribute_lists(file: &[u8], at: usize, name: &str, owners: usize) -> Result<usize> {
     let n = u32_at(file, at + 8) as usize;
     if &file[at..at + 4] != name.as_bytes() || n < owners || at + 12 + 4 * n > file.len() {
         return Err(damaged(format!("{name}: lists of {owners} outside the file; it is damaged, copy it again")));
@@ -87,9 +87,9 @@ fn lists(file: &[u8], at: usize, name: &str, owners: usize) -> Result<usize> {
 
 /// Return the entries of the list at a byte, or `None` if it is out of bounds.
 #[inline(always)]
-fn entries(file: &[u8], at: usize, most: usize) -> Option<&[u8]> {
+fn entries(file: &[u8], at: usize, max_entries: usize) -> Option<&[u8]> {
     let n = u32_at(file.get(at..at + 4).filter(|_| at >= HEAD)?, 0) as usize;
-    file.get(at + 4..at + 4 + 4 * n).filter(|_| n <= most)
+    file.get(at + 4..at + 4 + 4 * n).filter(|_| n <= max_entries)
 }
 
 /// Return a record: type, source, label, weight.
@@ -118,8 +118,9 @@ impl FeatureLists<'_> {
             return None;
         }
         let (type_, source, label, weight) = record(self.file, self.features, id);
-        let good = type_ == kind && source == owner && (label as usize) < self.labels && (weight as f32).is_finite();
-        good.then_some((label as usize, weight))
+        let is_valid =
+            type_ == kind && source == owner && (label as usize) < self.labels && (weight as f32).is_finite();
+        is_valid.then_some((label as usize, weight))
     }
 
     /// Return the error for a weight that is not finite, with the names of its feature, or `None` if the fault is
@@ -210,13 +211,13 @@ impl Lcrf {
             let n = file.len();
             return Err(damaged(format!("{count} features outside the file of {n} bytes; copy it again")));
         }
-        if n_labels > MOST_LABELS {
-            return Err(damaged(format!("{n_labels} labels; expected at most {MOST_LABELS}")));
+        if n_labels > MAX_LABELS {
+            return Err(damaged(format!("{n_labels} labels; expected at most {MAX_LABELS}")));
         }
         let labels = Cqdb::open(file, at_labels, n_labels, "labels", true)?;
         let attributes = Cqdb::open(file, at_attributes, n_attributes, "attributes", false)?;
-        let of = lists(file, at_of, "AFRF", n_attributes)?;
-        let out = lists(file, at_out, "LFRF", n_labels)?;
+        let of = attribute_lists(file, at_of, "AFRF", n_attributes)?;
+        let out = attribute_lists(file, at_out, "LFRF", n_labels)?;
         let features = at_features + 12;
         let check = FeatureLists { file, features, count, labels: n_labels };
         claim_pairs(n_labels, 8)?;
@@ -229,7 +230,7 @@ impl Lcrf {
                 edge[from * n_labels + to] = weight;
             }
         }
-        Ok(Lcrf { labels, attributes, features, count, lists: of, leaving: out, edge, bytes })
+        Ok(Lcrf { labels, attributes, features, count, attribute_lists: of, label_lists: out, edge, bytes })
     }
 
     /// Return the bytes of the file.
@@ -249,8 +250,8 @@ impl Lcrf {
     /// Check the complete file and return the features of attributes and of label pairs.
     pub fn whole(&self) -> Result<(Listed, Listed)> {
         self.attributes.check(self.file(), "attributes")?;
-        let node = self.listed(0, self.lists, &self.attributes)?;
-        Ok((node, self.listed(1, self.leaving, &self.labels)?))
+        let node = self.listed(0, self.attribute_lists, &self.attributes)?;
+        Ok((node, self.listed(1, self.label_lists, &self.labels)?))
     }
 
     /// Return the features in the lists of `owners`, whose offsets are at `at`.
@@ -295,18 +296,18 @@ impl Lcrf {
     /// any is read, so that memory latencies overlap.
     fn look_up(&self, names: &Names, range: Range<usize>, into: &mut Vec<(u32, u32)>) -> Result<()> {
         let (file, n) = (self.file(), range.len());
-        let ask = |at: usize| prefetch(file.as_ptr().wrapping_add(at));
-        let (mut hashes, mut ids, mut places) = ([0u32; AT_ONCE], [NONE; AT_ONCE], [0u32; AT_ONCE]);
+        let prefetch_at = |at: usize| prefetch(file.as_ptr().wrapping_add(at));
+        let (mut hashes, mut ids, mut places) = ([0u32; NAMES_AT_ONCE], [NONE; NAMES_AT_ONCE], [0u32; NAMES_AT_ONCE]);
         for (h, i) in hashes.iter_mut().zip(range.clone()) {
             *h = hash(names.name(i));
-            self.attributes.ask(file, *h);
+            self.attributes.prefetch_slot(file, *h);
         }
-        hashes[..n].iter().for_each(|&h| self.attributes.ask_text(file, h));
+        hashes[..n].iter().for_each(|&h| self.attributes.prefetch_text(file, h));
         for (k, i) in range.enumerate() {
             let found = self.attributes.find(file, names.name(i), hashes[k]);
-            ids[k] = found.map_err(|_| crowded())?.unwrap_or(NONE);
+            ids[k] = found.map_err(|_| long_run())?.unwrap_or(NONE);
             if (ids[k] as usize) < self.attributes.len() {
-                ask(self.lists + 4 * ids[k] as usize);
+                prefetch_at(self.attribute_lists + 4 * ids[k] as usize);
             } else if ids[k] != NONE {
                 return Err(damaged(format!(
                     "the attributes: number {} of {}; the file is damaged, copy it again",
@@ -316,14 +317,14 @@ impl Lcrf {
             }
         }
         for (place, &id) in places.iter_mut().zip(&ids[..n]) {
-            *place = if id == NONE { 0 } else { u32_at(file, self.lists + 4 * id as usize) };
-            ask(*place as usize);
+            *place = if id == NONE { 0 } else { u32_at(file, self.attribute_lists + 4 * id as usize) };
+            prefetch_at(*place as usize);
         }
         for &place in &places[..n] {
             if let Some(entry) = entries(file, place as usize, self.count).and_then(|list| list.get(..4)) {
                 let first = self.features + RECORD * u32_at(entry, 0) as usize;
-                ask(first);
-                ask(first + 64);
+                prefetch_at(first);
+                prefetch_at(first + 64);
             }
         }
         into.extend(places[..n].iter().copied().zip(ids[..n].iter().copied()));
@@ -335,9 +336,9 @@ impl Lcrf {
         let (file, l) = (self.file(), self.n_labels());
         let begin = if items.start == 0 { 0 } else { names.items[items.start - 1] };
         let end = if items.is_empty() { begin } else { names.items[items.end - 1] };
-        work.lists.clear();
-        for from in (begin..end).step_by(AT_ONCE) {
-            self.look_up(names, from..end.min(from + AT_ONCE), &mut work.lists)?;
+        work.attribute_lists.clear();
+        for from in (begin..end).step_by(NAMES_AT_ONCE) {
+            self.look_up(names, from..end.min(from + NAMES_AT_ONCE), &mut work.attribute_lists)?;
         }
         let of = FeatureLists { file, features: self.features, count: self.count, labels: l };
         work.node.clear();
@@ -346,7 +347,7 @@ impl Lcrf {
         for (t, item) in items.enumerate() {
             let row = &mut work.node[t * l..(t + 1) * l];
             for i in from..names.items[item] {
-                let (at, id) = work.lists[i - begin];
+                let (at, id) = work.attribute_lists[i - begin];
                 if id == NONE {
                     continue;
                 }

@@ -8,7 +8,7 @@ pub mod instances;
 pub mod lcrf;
 pub mod names;
 pub mod online;
-pub mod written;
+pub mod writer;
 
 /// Check the memory for tables of all label pairs: a file or data set can name many labels in few bytes.
 fn claim_pairs(labels: usize, bytes: usize) -> Result<()> {

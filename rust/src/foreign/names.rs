@@ -11,11 +11,11 @@ pub struct Names {
 
 impl Names {
     pub fn clear(&mut self) {
-        self.cut(0, 0);
+        self.truncate_to(0, 0);
     }
 
     /// Truncate to the first `items` items, which have `names` names.
-    pub fn cut(&mut self, items: usize, names: usize) {
+    pub fn truncate_to(&mut self, items: usize, names: usize) {
         self.items.truncate(items);
         self.ends.truncate(names);
         self.values.truncate(names);

@@ -71,15 +71,15 @@ impl Training {
         rule: CrfsuiteRule,
         variance: f64,
     ) -> Result<Training> {
-        let wrong = || Error::Value("codes of features that are not ascending, or of none that there are".into());
-        let up = |codes: &[i64], end: usize| {
+        let invalid = || Error::Value("codes of features that are not ascending, or of none that there are".into());
+        let is_ascending = |codes: &[i64], end: usize| {
             codes.windows(2).all(|c| c[0] < c[1])
                 && codes.first().is_none_or(|&c| c >= 0)
                 && codes.last().is_none_or(|&c| (c as usize) < end)
         };
         let n = node.len() + edge.len();
-        if !up(node, attributes * labels) || !up(edge, labels * labels) || n >= NONE as usize {
-            return Err(wrong());
+        if !is_ascending(node, attributes * labels) || !is_ascending(edge, labels * labels) || n >= NONE as usize {
+            return Err(invalid());
         }
         claim_pairs(labels, 20)?;
         let mut node_ptr = vec![0u32; attributes + 1];
@@ -149,20 +149,26 @@ impl Training {
         score
     }
 
-    /// Call `with` for the features on a path and their values, in the order of the path.
-    fn on_path(&mut self, data: &Instances, s: usize, path: &[u16], mut with: impl FnMut(&mut Training, usize, f64)) {
+    /// Call `visit` for the features on a path and their values, in the order of the path.
+    fn visit_path(
+        &mut self,
+        data: &Instances,
+        s: usize,
+        path: &[u16],
+        mut visit: impl FnMut(&mut Training, usize, f64),
+    ) {
         for (k, t) in data.items(s).enumerate() {
             for i in data.ptr[t]..data.ptr[t + 1] {
                 let id = data.ids[i] as usize;
                 let (a, b) = (self.node_ptr[id] as usize, self.node_ptr[id + 1] as usize);
                 if let Ok(at) = self.node_label[a..b].binary_search(&path[k]) {
-                    with(self, a + at, data.value(i));
+                    visit(self, a + at, data.value(i));
                 }
             }
             if k > 0 {
                 let f = self.edge_at[path[k - 1] as usize * self.labels + path[k] as usize];
                 if f != NONE {
-                    with(self, f as usize, 1.0);
+                    visit(self, f as usize, 1.0);
                 }
             }
         }
@@ -172,7 +178,7 @@ impl Training {
     fn difference(&mut self, data: &Instances, s: usize, gold: &[u16], path: &[u16]) {
         self.active.clear();
         for (labels, sign) in [(gold, 1.0), (path, -1.0)] {
-            self.on_path(data, s, labels, |model, f, value| {
+            self.visit_path(data, s, labels, |model, f, value| {
                 if model.delta[f] == 0.0 {
                     model.active.push(f as u32);
                 }
@@ -192,31 +198,31 @@ impl Training {
         self.score(data, s, 1.0);
         let score = self.work.find_path(self.labels, &self.edge);
         let path = std::mem::take(&mut self.work.path);
-        let wrong = path.iter().zip(gold).filter(|(a, b)| a != b).count();
-        let loss = if wrong > 0 { self.update(data, s, gold, &path, score, wrong) } else { 0.0 };
+        let invalid = path.iter().zip(gold).filter(|(a, b)| a != b).count();
+        let loss = if invalid > 0 { self.update(data, s, gold, &path, score, invalid) } else { 0.0 };
         self.work.path = path;
         self.count += 1.0;
         loss
     }
 
     /// Update the weights for a wrong path and return its loss.
-    fn update(&mut self, data: &Instances, s: usize, gold: &[u16], path: &[u16], score: f64, wrong: usize) -> f64 {
+    fn update(&mut self, data: &Instances, s: usize, gold: &[u16], path: &[u16], score: f64, invalid: usize) -> f64 {
         if let CrfsuiteRule::Perceptron = self.rule {
             // One path after the other, with the rounding of both, since rounding decides later ties.
             for (labels, sign) in [(gold, 1.0), (path, -1.0)] {
-                self.on_path(data, s, labels, |model, f, value| {
+                self.visit_path(data, s, labels, |model, f, value| {
                     model.w[f] += sign * value;
                     model.sums[f] += sign * model.count * value;
                 });
             }
-            return wrong as f64 / gold.len() as f64;
+            return invalid as f64 / gold.len() as f64;
         }
         let margin = score - self.path_score(gold);
         self.difference(data, s, gold, path);
         let active = std::mem::take(&mut self.active);
         let cost = match self.rule {
             CrfsuiteRule::Passive { kind, c, sensitive } => {
-                let cost = margin + if sensitive { (wrong as f64).sqrt() } else { 1.0 };
+                let cost = margin + if sensitive { (invalid as f64).sqrt() } else { 1.0 };
                 let norm: f64 = active.iter().map(|&f| self.delta[f as usize] * self.delta[f as usize]).sum();
                 if norm != 0.0 || kind == 2 {
                     let tau = cost / (norm + if kind == 2 { 1.0 / (2.0 * c) } else { 0.0 });
@@ -230,9 +236,9 @@ impl Training {
                 cost
             }
             CrfsuiteRule::Arow { gamma } => {
-                let cost = margin + wrong as f64;
-                let spread = |f: &u32| self.delta[*f as usize] * self.delta[*f as usize] * self.sums[*f as usize];
-                let alpha = cost / (gamma + active.iter().map(spread).sum::<f64>());
+                let cost = margin + invalid as f64;
+                let variance_sum = |f: &u32| self.delta[*f as usize] * self.delta[*f as usize] * self.sums[*f as usize];
+                let alpha = cost / (gamma + active.iter().map(variance_sum).sum::<f64>());
                 for &f in &active {
                     let f = f as usize;
                     let (d, v) = (self.delta[f], self.sums[f]);
@@ -284,7 +290,7 @@ impl Training {
     }
 
     /// Multiply the decay into the weights and return their squared norm.
-    pub fn settle(&mut self) -> f64 {
+    pub fn apply_decay(&mut self) -> f64 {
         let decay = std::mem::replace(&mut self.decay, 1.0);
         self.w
             .iter_mut()

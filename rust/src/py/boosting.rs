@@ -81,16 +81,16 @@ impl PyBoosting {
         Ok(PyBoosting { inner, n_jobs })
     }
 
-    /// Run up to `most` rounds, fewer once `seconds` have passed. Return arrays with one entry per chosen feature, and
-    /// whether more rounds may follow. `raised` is the exception of a signal handler that ended the rounds early, or
-    /// None.
-    #[pyo3(signature = (most, seconds = f64::INFINITY))]
-    fn run<'py>(&mut self, py: Python<'py>, most: u64, seconds: f64) -> PyResult<Dict<'py>> {
-        let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    /// Run up to `max_rounds` rounds, fewer once `seconds` have passed. Return arrays with one entry per chosen
+    /// feature, and whether more rounds may follow. `raised` is the exception of a signal handler that ended the rounds
+    /// early, or None.
+    #[pyo3(signature = (max_rounds, seconds = f64::INFINITY))]
+    fn run<'py>(&mut self, py: Python<'py>, max_rounds: u64, seconds: f64) -> PyResult<Dict<'py>> {
+        let time_limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let (inner, n_jobs, mut steps) = (&mut self.inner, self.n_jobs, Vec::new());
-        let (more, raised) = attempt(py, n_jobs, || inner.run(most, patience, &mut steps))?;
+        let (more, raised) = attempt(py, n_jobs, || inner.run(max_rounds, time_limit, &mut steps))?;
         if more.is_none() {
-            self.inner.abandon();
+            self.inner.restore_backup();
         }
         let more = more.unwrap_or(Ok(true))?;
         steps.retain(|s| s.round < self.inner.rounds());
@@ -121,8 +121,8 @@ impl PyBoosting {
     /// Whether a signal stopped a round halfway. Weights and loss are those before that round, and no round can
     /// follow.
     #[getter]
-    fn torn(&self) -> bool {
-        self.inner.is_torn()
+    fn interrupted(&self) -> bool {
+        self.inner.is_interrupted()
     }
 
     /// Logarithm of the exponential loss.

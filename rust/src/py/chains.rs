@@ -39,15 +39,20 @@ impl PyChains {
     }
 
     /// Reject an array whose size differs from the expected one.
-    fn room(what: &str, many: usize, expected: usize) -> Result<()> {
-        match many == expected {
+    fn check_size(what: &str, size: usize, expected: usize) -> Result<()> {
+        match size == expected {
             true => Ok(()),
-            false => Err(Error::Value(format!("{what}: expected room for {expected} numbers, got {many}"))),
+            false => Err(Error::Value(format!("{what}: expected {expected} numbers, got {size}"))),
         }
     }
 }
 
-fn checked(shape: (usize, usize, usize), lengths: &[u32], edge: (usize, usize), ends: (usize, usize)) -> Result<()> {
+fn check_shapes(
+    shape: (usize, usize, usize),
+    lengths: &[u32],
+    edge: (usize, usize),
+    ends: (usize, usize),
+) -> Result<()> {
     let (batch, time, labels) = shape;
     if edge != (labels, labels) || ends != (labels, labels) || lengths.len() != batch || labels == 0 || labels >= 65535
     {
@@ -85,7 +90,7 @@ impl PyChains {
             None => vec![shape.1 as u32; shape.0],
         };
         let (start, end) = (start.as_array().to_vec(), end.as_array().to_vec());
-        checked(shape, &lengths, edge.as_array().dim(), (start.len(), end.len()))?;
+        check_shapes(shape, &lengths, edge.as_array().dim(), (start.len(), end.len()))?;
         if let Some(tags) = &tags {
             let array = tags.try_readonly()?;
             if array.as_slice().is_err() || array.as_array().dim() != (shape.0, shape.1) {
@@ -118,9 +123,9 @@ impl PyChains {
     ) -> PyResult<Floats<'py>> {
         let (batch, time, labels) = self.shape;
         let weights = weights.map_or_else(|| vec![1.0; batch], |weights| weights.as_array().to_vec());
-        Self::room("weights", weights.len(), batch)?;
+        Self::check_size("weights", weights.len(), batch)?;
         let cells = node.as_slice_mut()?;
-        Self::room("node", cells.len(), batch * time * labels)?;
+        Self::check_size("node", cells.len(), batch * time * labels)?;
         let (values, sums) = self.with(py, n_jobs, |chains| chains.gradient(&weights, cells))?;
         let parts = [
             ("edge", edge.as_slice_mut()?, sums.edge),
@@ -128,7 +133,7 @@ impl PyChains {
             ("end", end.as_slice_mut()?, sums.end),
         ];
         for (name, out, found) in parts {
-            Self::room(name, out.len(), found.len())?;
+            Self::check_size(name, out.len(), found.len())?;
             out.iter_mut().zip(found).for_each(|(cell, x)| *cell = x as f32);
         }
         Ok(PyArray1::from_vec(py, values))
@@ -143,7 +148,7 @@ impl PyChains {
         n_jobs: usize,
     ) -> PyResult<Floats<'py>> {
         let cells = paths.as_slice_mut()?;
-        Self::room("paths", cells.len(), self.shape.0 * self.shape.1)?;
+        Self::check_size("paths", cells.len(), self.shape.0 * self.shape.1)?;
         Ok(PyArray1::from_vec(py, self.with(py, n_jobs, |chains| chains.best(cells))?))
     }
 }
@@ -158,11 +163,11 @@ fn row_lists<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let (rows, lengths) = (rows.as_array(), lengths.as_ref().map(|n| n.as_array()));
     let (batch, time) = rows.dim();
-    PyChains::room("lengths", lengths.map_or(batch, |n| n.len()), batch)?;
+    PyChains::check_size("lengths", lengths.map_or(batch, |n| n.len()), batch)?;
     let out = PyList::empty(py);
     for (b, row) in rows.outer_iter().enumerate() {
-        let many = lengths.map_or(time, |n| usize::try_from(n[b]).map_or(0, |n| n.min(time)));
-        out.append(PyList::new(py, row.iter().take(many))?)?;
+        let size = lengths.map_or(time, |n| usize::try_from(n[b]).map_or(0, |n| n.min(time)));
+        out.append(PyList::new(py, row.iter().take(size))?)?;
     }
     Ok(out)
 }

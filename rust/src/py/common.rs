@@ -10,7 +10,7 @@ use crate::machine::system::environment;
 use crate::machine::system::stop::Stopped;
 use crate::machine::system::testing::{count, is_forced, CodePath, PathCount};
 use crate::machine::system::threads;
-use crate::py::stop::of_call;
+use crate::py::stop::stop_of_call;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -25,14 +25,14 @@ pub type In<'py> = PyReadonlyArray1<'py, f64>;
 pub type Out<'py> = PyReadwriteArray1<'py, f64>;
 
 /// Interval at which a long call checks for signals.
-const LOOK: Duration = Duration::from_millis(50);
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Run `work` on `n_jobs` threads (0: one per core) without the GIL. Every entry point that computes uses this
 /// function.
 ///
 /// The calling thread waits and lets Python handle signals. An exception of a handler (Ctrl-C) stops the work at its
-/// next check (`machine::stop`) and becomes the result. Another thread stops the work in the same way through the
-/// `Stop` whose block the calling thread is in. A panic becomes an InternalError.
+/// next check (`machine::system::stop`) and becomes the result. Another thread stops the work in the same way through
+/// the `Stop` whose block the calling thread is in. A panic becomes an InternalError.
 pub fn run<R: Send>(py: Python<'_>, n_jobs: usize, work: impl FnOnce() -> R + Send) -> PyResult<R> {
     match attempt(py, n_jobs, work)? {
         (_, Some(error)) => Err(error),
@@ -48,23 +48,23 @@ pub fn attempt<R: Send>(
     n_jobs: usize,
     work: impl FnOnce() -> R + Send,
 ) -> PyResult<(Option<R>, Option<PyErr>)> {
-    let (stop, mut answer, mut raised) = (of_call()?, None, None);
+    let (stop, mut answer, mut raised) = (stop_of_call()?, None, None);
     py.detach(|| -> Result<()> {
         let lent = threads::lend(n_jobs)?;
-        let (tell, told) = channel::<()>();
+        let (done_signal, finished) = channel::<()>();
         lent.pool().in_place_scope(|scope| {
             let (stop_here, answer) = (stop.clone(), &mut answer);
             scope.spawn(move |_| {
-                let _told = tell; // dropped when the work is done, which ends the wait
+                let _done_signal = done_signal; // dropped when the work is done, which ends the wait
                 *answer = Some(catch_unwind(AssertUnwindSafe(|| {
-                    let _mine = stop_here.enter();
+                    let _guard = stop_here.enter();
                     work()
                 })));
             });
-            while let Err(RecvTimeoutError::Timeout) = told.recv_timeout(LOOK) {
+            while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(SIGNAL_INTERVAL) {
                 if raised.is_none() {
                     raised = Python::attach(|py| py.check_signals()).err();
-                    raised.iter().for_each(|_| stop.ask());
+                    raised.iter().for_each(|_| stop.request());
                 }
             }
         });
@@ -80,20 +80,20 @@ pub fn attempt<R: Send>(
 /// Maximum number of steps, of about a nanosecond each, of work that runs on the calling thread. Passing work to
 /// another thread and waiting takes a tenth of a millisecond, and much more if other processes use the cores. Signals
 /// are handled only after such work.
-const SHORT: usize = 2_000_000;
+const MAX_STEPS_IN_PLACE: usize = 2_000_000;
 /// Maximum number of steps for which the GIL is kept. Reacquiring it takes milliseconds if other threads want it.
-const TINY: usize = 200_000;
+const MAX_STEPS_WITH_GIL: usize = 200_000;
 
 /// Like `run`, for work of about `steps` steps. Short work stays on the calling thread.
 pub fn run_of<R: Send>(py: Python<'_>, n_jobs: usize, steps: usize, work: impl FnOnce() -> R + Send) -> PyResult<R> {
-    if steps > SHORT || is_forced(CodePath::Handed) {
+    if steps > MAX_STEPS_IN_PLACE || is_forced(CodePath::Handed) {
         return run(py, n_jobs, work);
     }
-    let Some(pool) = threads::here() else { return run(py, n_jobs, work) };
-    of_call()?;
+    let Some(pool) = threads::current_thread_pool() else { return run(py, n_jobs, work) };
+    stop_of_call()?;
     count(PathCount::Here, 1);
     let work = || catch_unwind(AssertUnwindSafe(|| pool.install(work)));
-    let done = if steps <= TINY { work() } else { py.detach(work) };
+    let done = if steps <= MAX_STEPS_WITH_GIL { work() } else { py.detach(work) };
     done.map_err(|payload| defect(&*payload).into())
 }
 
@@ -144,17 +144,17 @@ fn claim(what: &str, bytes: usize, remedy: &str) -> PyResult<()> {
 /// For tests: force these code paths (names separated by commas) wherever the core may choose. Return the names forced
 /// before.
 #[pyfunction]
-#[pyo3(signature = (ways = ""))]
-fn force(ways: &str) -> PyResult<String> {
-    Ok(crate::machine::system::testing::force(ways)?)
+#[pyo3(signature = (paths = ""))]
+fn force(paths: &str) -> PyResult<String> {
+    Ok(crate::machine::system::testing::force(paths)?)
 }
 
 /// For tests: return how often each code path was taken since the last call.
 #[pyfunction]
-fn taken() -> HashMap<&'static str, u64> {
-    crate::machine::system::testing::TAKEN
+fn path_counts() -> HashMap<&'static str, u64> {
+    crate::machine::system::testing::COUNTER_NAMES
         .into_iter()
-        .zip(crate::machine::system::testing::taken())
+        .zip(crate::machine::system::testing::take_counts())
         .filter(|(_, n)| *n > 0)
         .collect()
 }
@@ -176,7 +176,7 @@ pub fn add_pairs<'py, T: IntoPyObject<'py> + Copy + 'static>(
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(force, m)?)?;
-    m.add_function(wrap_pyfunction!(taken, m)?)?;
+    m.add_function(wrap_pyfunction!(path_counts, m)?)?;
     m.add_function(wrap_pyfunction!(claim, m)?)?;
     environment::check()?;
     m.add("SIMD", format!("{:?}", dispatch::level()).to_lowercase())

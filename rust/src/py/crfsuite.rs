@@ -17,7 +17,7 @@ pub struct PyInstances {
     inner: RwLock<Instances>,
 }
 
-fn held() -> PyErr {
+fn interrupted_append() -> PyErr {
     Error::Internal("instances of a trainer were left in the middle of a change".into()).into()
 }
 
@@ -48,7 +48,7 @@ impl PyInstances {
         if !items::read(sequence, &mut names) || names.items.len() != known.len() {
             return Ok(false);
         }
-        self.inner.write().map_err(|_| held())?.append(&names, &known, group)?;
+        self.inner.write().map_err(|_| interrupted_append())?.append(&names, &known, group)?;
         Ok(true)
     }
 
@@ -60,24 +60,24 @@ impl PyInstances {
             return Err(Error::Value(format!("{} items, {} labels", names.items.len(), labels.len())).into());
         }
         let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-        Ok(self.inner.write().map_err(|_| held())?.append(&names, &labels, group)?)
+        Ok(self.inner.write().map_err(|_| interrupted_append())?.append(&names, &labels, group)?)
     }
 
     /// Labels, by number.
     #[getter]
     fn labels(&self) -> PyResult<Vec<String>> {
-        Ok(self.inner.read().map_err(|_| held())?.labels.clone())
+        Ok(self.inner.read().map_err(|_| interrupted_append())?.labels.clone())
     }
 
     /// Attributes, by number.
     fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let data = self.inner.read().map_err(|_| held())?;
+        let data = self.inner.read().map_err(|_| interrupted_append())?;
         PyList::new(py, (0..data.vocab.len() as u32).map(|id| data.vocab.text(id).unwrap_or("")).collect::<Vec<_>>())
     }
 
     /// Number of items of each training sequence, or of each sequence of the holdout group.
     fn lengths<'py>(&self, py: Python<'py>, holdout: i64, inside: bool) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let data = self.inner.read().map_err(|_| held())?;
+        let data = self.inner.read().map_err(|_| interrupted_append())?;
         Ok(PyArray1::from_iter(py, data.chosen(holdout, inside).into_iter().map(|s| data.items(s).len() as i64)))
     }
 
@@ -92,14 +92,14 @@ impl PyInstances {
         states: bool,
         transitions: bool,
     ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, usize)> {
-        let data = self.inner.read().map_err(|_| held())?;
+        let data = self.inner.read().map_err(|_| interrupted_append())?;
         let found = run(py, 1, || data.features(&data.chosen(holdout, false), least, states, transitions))??;
         Ok((PyArray1::from_vec(py, found.node), PyArray1::from_vec(py, found.edge), found.negative))
     }
 
     /// Dataset of the training sequences, or of those of the holdout group.
     fn dataset(&self, py: Python<'_>, holdout: i64, inside: bool) -> PyResult<PyDataset> {
-        let data = self.inner.read().map_err(|_| held())?;
+        let data = self.inner.read().map_err(|_| interrupted_append())?;
         let found = run(py, 1, || data.dataset(&data.chosen(holdout, inside)))??;
         Ok(PyDataset { inner: found.into() })
     }
@@ -139,7 +139,7 @@ impl PyTraining {
             }
         };
         let (chosen, labels, attributes) = {
-            let data = data.bind(py).get().inner.read().map_err(|_| held())?;
+            let data = data.bind(py).get().inner.read().map_err(|_| interrupted_append())?;
             (data.chosen(holdout, false), data.labels.len(), data.vocab.len())
         };
         let inner = Training::new(labels, attributes, node.as_slice()?, edge.as_slice()?, rule, variance)?;
@@ -153,12 +153,12 @@ impl PyTraining {
             return Err(Error::Value(format!("an instance outside the {} that there are", self.chosen.len())).into());
         }
         let PyTraining { data, chosen, inner } = self;
-        let data = data.bind(py).get().inner.read().map_err(|_| held())?;
+        let data = data.bind(py).get().inner.read().map_err(|_| interrupted_append())?;
         let data = &*data;
         run(py, 1, || {
             let mut loss = 0.0;
             for &i in order {
-                crate::machine::system::stop::look();
+                crate::machine::system::stop::check();
                 loss += inner.step(data, chosen[i as usize]);
             }
             loss
@@ -166,8 +166,8 @@ impl PyTraining {
     }
 
     /// Apply the decay of the steps to the weights. Return the square of their norm.
-    fn settle(&mut self) -> f64 {
-        self.inner.settle()
+    fn apply_decay(&mut self) -> f64 {
+        self.inner.apply_decay()
     }
 
     /// Weights, state features first.

@@ -1,7 +1,7 @@
 //! Launching GPU kernels.
 
 use crate::error::Error;
-use crate::machine::system::driver::{CudaKernel, MOST};
+use crate::machine::system::driver::{CudaKernel, MAX_ARGUMENTS};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -33,16 +33,16 @@ impl PyLaunch {
         stream: usize,
         arguments: &Bound<'_, PyTuple>,
     ) -> PyResult<i32> {
-        let (mut room, many) = ([0i64; MOST], arguments.len());
-        if many > MOST {
-            return Err(Error::Value(format!("a kernel of {many} arguments: at most {MOST}")).into());
+        let (mut values, count) = ([0i64; MAX_ARGUMENTS], arguments.len());
+        if count > MAX_ARGUMENTS {
+            return Err(Error::Value(format!("a kernel of {count} arguments: at most {MAX_ARGUMENTS}")).into());
         }
-        for (place, argument) in room.iter_mut().zip(arguments.iter_borrowed()) {
-            *place = argument.extract()?;
+        for (value, argument) in values.iter_mut().zip(arguments.iter_borrowed()) {
+            *value = argument.extract()?;
         }
         let (x, y, z) = grid;
         // SAFETY: guaranteed by the caller. The driver blocks while the stream is full, so the GIL is released.
-        Ok(py.detach(|| unsafe { self.kernel.launch([x, y, z], block, stream, &mut room[..many]) }))
+        Ok(py.detach(|| unsafe { self.kernel.launch([x, y, z], block, stream, &mut values[..count]) }))
     }
 }
 

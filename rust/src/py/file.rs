@@ -45,7 +45,7 @@ impl PyModelFile {
 
     /// A copy of an array.
     fn array<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        copied(py, &self.inner, name)
+        copy_array(py, &self.inner, name)
     }
 
     /// The vocabulary. Its texts are used in place.
@@ -80,13 +80,13 @@ impl PyModelFile {
         guard(|| {
             let layout = Layout::new(arrays)?;
             let scorer = Scorer::new(Arc::new(layout), f.array("weights")?, &forbidden)?;
-            Ok(PyScorer { inner: scorer.locally(local) })
+            Ok(PyScorer { inner: scorer.with_local(local) })
         })
     }
 }
 
 /// A copy of an array of a file.
-fn copied<'py>(py: Python<'py>, file: &Container, name: &str) -> PyResult<Bound<'py, PyAny>> {
+fn copy_array<'py>(py: Python<'py>, file: &Container, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let dtype = file.arrays().find(|(n, _, _)| *n == name).map(|(_, d, _)| d.to_owned());
     Ok(match dtype.as_deref() {
         Some("u8") => PyArray1::from_slice(py, &file.array::<u8>(name)?).into_any(),
@@ -133,7 +133,7 @@ impl PyArrayFile {
 
     /// A copy of an array.
     fn array<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        copied(py, &self.inner, name)
+        copy_array(py, &self.inner, name)
     }
 }
 
@@ -155,7 +155,7 @@ pub fn opened(file: i64) -> std::io::Result<File> {
 }
 
 /// Number of bytes written to a Python stream at a time. Signals are handled between two writes.
-const PIECE: usize = 1 << 20;
+const WRITE_BYTES: usize = 1 << 20;
 
 /// A Python array that is written without conversion.
 enum ArrayArgument<'py> {
@@ -199,7 +199,7 @@ impl<'py> ArrayArgument<'py> {
 }
 
 /// The arrays of a dict, in its order.
-fn given<'py>(arrays: &Bound<'py, PyDict>) -> PyResult<Vec<(String, ArrayArgument<'py>)>> {
+fn array_arguments<'py>(arrays: &Bound<'py, PyDict>) -> PyResult<Vec<(String, ArrayArgument<'py>)>> {
     let each = |(name, array): (Bound<'py, PyAny>, Bound<'py, PyAny>)| {
         let name: String = name.extract()?;
         let array = ArrayArgument::of(&name, &array)?;
@@ -209,7 +209,7 @@ fn given<'py>(arrays: &Bound<'py, PyDict>) -> PyResult<Vec<(String, ArrayArgumen
 }
 
 /// Write the bytes of a file to a Python stream. Return its checksum.
-fn put(
+fn write_file(
     py: Python<'_>,
     stream: &Bound<'_, PyAny>,
     kind: &FileKind,
@@ -217,7 +217,7 @@ fn put(
     entries: &[ArrayEntry<'_>],
 ) -> PyResult<u32> {
     let pieces = run(py, 1, || container::pieces(kind, header, entries))??;
-    for part in pieces.iter().flat_map(|piece| piece.chunks(PIECE)) {
+    for part in pieces.iter().flat_map(|piece| piece.chunks(WRITE_BYTES)) {
         stream.call_method1("write", (PyBytes::new(py, part),))?;
     }
     Ok(container::checksum(&pieces[0]))
@@ -226,9 +226,9 @@ fn put(
 /// Write arrays and a header to an open binary stream. Return the checksum of the file.
 #[pyfunction]
 fn write_arrays(py: Python<'_>, stream: &Bound<'_, PyAny>, header: &str, arrays: &Bound<'_, PyDict>) -> PyResult<u32> {
-    let given = given(arrays)?;
-    let entries = given.iter().map(|(name, array)| array.entry(name)).collect::<PyResult<Vec<_>>>()?;
-    put(py, stream, &ARRAYS, header, &entries)
+    let array_arguments = array_arguments(arrays)?;
+    let entries = array_arguments.iter().map(|(name, array)| array.entry(name)).collect::<PyResult<Vec<_>>>()?;
+    write_file(py, stream, &ARRAYS, header, &entries)
 }
 
 /// Write a model to an open binary stream: header, vocabulary, scorer, and further named arrays.
@@ -241,7 +241,7 @@ fn write_model(
     scorer: &PyScorer,
     extra: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
-    let extra = given(extra)?;
+    let extra = array_arguments(extra)?;
     let (layout, weights) = (scorer.inner.layout(), scorer.inner.weights());
     let (keys, table, text, end) = vocabulary.inner.parts();
     let mut entries = vec![
@@ -261,7 +261,7 @@ fn write_model(
     for (name, array) in &extra {
         entries.push(array.entry(name)?);
     }
-    put(py, stream, &MODEL, header, &entries).map(drop)
+    write_file(py, stream, &MODEL, header, &entries).map(drop)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -9,9 +9,9 @@ use crate::learners::svm::Solver;
 use crate::py::common::{self, run, support, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
-use crate::py::options::{self, answer, array, keep, listed, number, raised, PyEpochs, PyLimits, Raised};
+use crate::py::options::{self, array, epoch_sums, keep_exception, listed, number, raised, PyEpochs, PyLimits, Raised};
 use crate::py::scorer::PyScorer;
-use crate::py::svm::{self, put_weights, standing, weights_of, PyMargins};
+use crate::py::svm::{self, progress_dict, read_weights, write_weights, PyMargins};
 use crate::scores::kernel::rows::Distinct;
 use crate::scores::kernel::table::Betas;
 use crate::scores::kernel::{Form, Kernel, KernelKind};
@@ -69,15 +69,17 @@ impl PyKernel {
         }
         let (function, slot) = (self.kernel.clone_ref(py), slot.clone());
         Ok(Kernel::Function(Arc::new(move |a: &Csr, b: &Csr| {
-            Python::attach(|py| values(py, &function, a, b).map_err(|error| keep(&slot, "the kernel function", error)))
+            Python::attach(|py| {
+                values(py, &function, a, b).map_err(|error| keep_exception(&slot, "the kernel function", error))
+            })
         })))
     }
 }
 
 /// Values of a kernel function for two blocks: [rows, rows].
 fn values(py: Python<'_>, function: &Py<PyAny>, a: &Csr, b: &Csr) -> PyResult<Vec<f64>> {
-    let answer = function.call1(py, (to_block(py, a), to_block(py, b)))?;
-    let values = answer.extract::<PyReadonlyArray2<'_, f64>>(py).map_err(|_| {
+    let result = function.call1(py, (to_block(py, a), to_block(py, b)))?;
+    let values = result.extract::<PyReadonlyArray2<'_, f64>>(py).map_err(|_| {
         Error::Value("the kernel function gave no array of float64 of two dimensions; return one [rows, rows]".into())
     })?;
     let (values, wanted) = (values.as_array(), (a.rows(), b.rows()));
@@ -141,7 +143,7 @@ impl PyKernelPerceptron {
         let order = order.map(|o| o.as_array().to_vec());
         let inner = &mut self.inner;
         let tally = run(py, 1, || inner.epoch(order))?;
-        answer(py, tally, &self.raised)
+        epoch_sums(py, tally, &self.raised)
     }
 
     /// Weights of the layout's features, then beta [distinct tokens, L]: current values, or averages over all steps.
@@ -161,8 +163,8 @@ impl PyKernelPerceptron {
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (out, table) = (PyDict::new(py), &self.inner.table);
         let (sums, clock, epochs) = self.inner.state();
-        put_weights(&out, "", table.weights.clone())?;
-        put_weights(&out, "sums.", sums.clone())?;
+        write_weights(&out, "", table.weights.clone())?;
+        write_weights(&out, "sums.", sums.clone())?;
         out.set_item("kept", PyArray1::from_slice(py, table.kept()))?;
         out.set_item("steps", clock)?;
         out.set_item("epochs", epochs)?;
@@ -171,7 +173,7 @@ impl PyKernelPerceptron {
 
     /// Resume from a state of a learner with the same data and options.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
-        let (weights, sums) = (weights_of(state, "")?, weights_of(state, "sums.")?);
+        let (weights, sums) = (read_weights(state, "")?, read_weights(state, "sums.")?);
         let kept: Vec<f64> = array(state, "kept")?;
         let (clock, epochs) = (number(state, "steps")?, number(state, "epochs")? as u64);
         Ok(self.inner.restore(weights, &kept, sums, clock, epochs)?)
@@ -233,17 +235,17 @@ impl PyKernelSvm {
             return Err(error);
         }
         self.inner.space.failure()?;
-        standing(py, &state?)
+        progress_dict(py, &state?)
     }
 
     /// State from which training resumes bit for bit after an epoch.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        svm::written(py, run(py, 1, || self.inner.state())?)
+        svm::state_to_dict(py, run(py, 1, || self.inner.state())?)
     }
 
     /// Resume from a state of a solver with the same data and options.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
-        let (py, given) = (state.py(), svm::given(state)?);
+        let (py, given) = (state.py(), svm::state_from_dict(state)?);
         let inner = &mut self.inner;
         Ok(run(py, 1, || inner.restore(given))??)
     }

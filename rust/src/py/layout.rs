@@ -30,10 +30,10 @@ impl PyLayout {
         start_end: bool,
     ) -> PyResult<PyLayout> {
         let data = &dataset.inner;
-        let each = 4 * n_labels * if all_pairs { n_attributes } else { 0 } + 100 * data.node.sparse().ids.len();
+        let steps = 4 * n_labels * if all_pairs { n_attributes } else { 0 } + 100 * data.node.sparse().ids.len();
         let choice = Choice { all_pairs, start_end };
         let build = || Layout::build(data, n_attributes, n_labels, choice);
-        let layout = run_of(py, 1, each + 10 * n_attributes, build)??;
+        let layout = run_of(py, 1, steps + 10 * n_attributes, build)??;
         Ok(PyLayout { inner: Arc::new(layout) })
     }
 

@@ -3,12 +3,12 @@
 use crate::error::{Error, Result};
 use crate::foreign::lcrf::{Bytes, Lcrf, LcrfWork, Listed};
 use crate::foreign::names::Names;
-use crate::foreign::written::{written, Weighted};
+use crate::foreign::writer::{write_model, Weighted};
 use crate::machine::system::budget;
 use crate::machine::system::pages::{LargePages, LARGE};
 use crate::machine::system::threads;
 use crate::py::common::{guard, run};
-use crate::py::encode::{items, Paused};
+use crate::py::encode::{items, GcPause};
 use crate::py::file::opened;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -18,11 +18,11 @@ use rayon::prelude::*;
 use std::io::{Read, Seek};
 
 /// Number of items that one thread labels at a time.
-const PIECE: usize = 512;
-/// Number of items in a call up to which a second thread is not worth its start.
-const FEW: usize = 1024;
+const ITEMS_PER_TASK: usize = 512;
+/// Maximum number of items that one thread labels without starting others.
+const MAX_SERIAL_ITEMS: usize = 1024;
 /// Number of names read before the GIL is released for a while.
-const READ: usize = 1 << 22;
+const NAMES_PER_READ: usize = 1 << 22;
 
 /// Attributes of the items of one sequence, parsed once.
 #[pyclass(name = "CrfsuiteSequence", module = "tagwise._core", frozen)]
@@ -70,15 +70,15 @@ impl PyLcrf {
         Ok(PyLcrf { inner, labels })
     }
 
-    fn named<'py>(&self, py: Python<'py>, path: &[u16]) -> PyResult<Bound<'py, PyList>> {
+    fn label_names<'py>(&self, py: Python<'py>, path: &[u16]) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, path.iter().map(|&y| self.labels[y as usize].bind(py)))
     }
 }
 
 /// Codes and weights of features.
-type Featured<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>);
+type FeatureArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>);
 
-fn featured(py: Python<'_>, of: Listed) -> Featured<'_> {
+fn feature_arrays(py: Python<'_>, of: Listed) -> FeatureArrays<'_> {
     (PyArray1::from_vec(py, of.codes), PyArray1::from_vec(py, of.weights))
 }
 
@@ -98,7 +98,7 @@ fn names_of(given: &Bound<'_, PyList>, raw: &Bound<'_, PyAny>) -> PyResult<Names
 /// Return the bytes of a model file in CRFsuite's format: labels and attributes by number, codes and weights of state
 /// features and transitions, ascending. `raw` converts a name that is not plain text to bytes.
 #[pyfunction]
-fn crfsuite_written<'py>(
+fn crfsuite_model_bytes<'py>(
     py: Python<'py>,
     labels: &Bound<'py, PyList>,
     attributes: &Bound<'py, PyList>,
@@ -109,7 +109,7 @@ fn crfsuite_written<'py>(
     let (labels, attributes) = (names_of(labels, raw)?, names_of(attributes, raw)?);
     let node = Weighted { codes: node.0.as_slice()?, weights: node.1.as_slice()? };
     let edge = Weighted { codes: edge.0.as_slice()?, weights: edge.1.as_slice()? };
-    let bytes = run(py, 1, || written(&labels, &attributes, node, edge))??;
+    let bytes = run(py, 1, || write_model(&labels, &attributes, node, edge))??;
     Ok(PyBytes::new(py, &bytes))
 }
 
@@ -156,18 +156,18 @@ impl PyLcrf {
     fn whole<'py>(
         &self,
         py: Python<'py>,
-        told: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyList>, Featured<'py>, Featured<'py>)> {
+        decode: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyList>, FeatureArrays<'py>, FeatureArrays<'py>)> {
         let (node, edge) = run(py, 1, || self.inner.whole())??;
-        let _no_garbage = Paused::new(py);
+        let _gc_pause = GcPause::new(py);
         let texts = PyList::empty(py);
         for name in (0..self.inner.n_attributes()).map(|id| self.inner.attribute(id)) {
             match std::str::from_utf8(name) {
                 Ok(text) if !name.contains(&0xf4) => texts.append(PyString::new(py, text))?,
-                _ => texts.append(told.call1((PyBytes::new(py, name),))?)?,
+                _ => texts.append(decode.call1((PyBytes::new(py, name),))?)?,
             }
         }
-        Ok((texts, featured(py, node), featured(py, edge)))
+        Ok((texts, feature_arrays(py, node), feature_arrays(py, edge)))
     }
 
     /// Return the labels of a sequence.
@@ -182,31 +182,31 @@ impl PyLcrf {
             self.inner.best(&mut work);
             Ok(())
         };
-        match names.items.len() > FEW {
+        match names.items.len() > MAX_SERIAL_ITEMS {
             true => run(py, 1, best)??,
             false => guard(|| Ok(py.detach(best)?))?,
         }
-        self.named(py, &work.path)
+        self.label_names(py, &work.path)
     }
 
-    /// Return the labels of sequences, on `n_jobs` threads (0: one per core). `other` converts the sequences that the
+    /// Return the labels of sequences, on `n_jobs` threads (0: one per core). `convert` converts the sequences that the
     /// Python package has to read.
-    #[pyo3(signature = (sequences, other, n_jobs = 0))]
+    #[pyo3(signature = (sequences, convert, n_jobs = 0))]
     fn tag_many<'py>(
         &self,
         py: Python<'py>,
         sequences: &Bound<'py, PyList>,
-        other: &Bound<'py, PyAny>,
+        convert: &Bound<'py, PyAny>,
         n_jobs: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let out = PyList::empty(py);
         let mut at = 0;
         while at < sequences.len() {
             let (mut names, mut bounds) = (Names::default(), vec![0]);
-            while at < sequences.len() && names.ends.len() < READ {
+            while at < sequences.len() && names.ends.len() < NAMES_PER_READ {
                 let sequence = sequences.get_item(at)?;
                 if !items::read(&sequence, &mut names) {
-                    items::read_pairs(other.call1((sequence,))?.cast::<PyList>()?, &mut names)?;
+                    items::read_pairs(convert.call1((sequence,))?.cast::<PyList>()?, &mut names)?;
                 }
                 bounds.push(names.items.len());
                 at += 1;
@@ -215,11 +215,11 @@ impl PyLcrf {
                 return Err(Error::Value("The model has no labels: it was trained on nothing".into()).into());
             }
             let paths = self.paths(py, &names, &bounds, n_jobs)?;
-            let _no_garbage = Paused::new(py);
+            let _gc_pause = GcPause::new(py);
             let mut path = paths.iter().flatten().copied();
             for b in bounds.windows(2) {
                 let here: Vec<u16> = path.by_ref().take(b[1] - b[0]).collect();
-                out.append(self.named(py, &here)?)?;
+                out.append(self.label_names(py, &here)?)?;
             }
         }
         Ok(out)
@@ -238,7 +238,7 @@ impl PyLcrf {
             self.inner.score(names, 0..names.items.len(), &mut work)?;
             Ok(self.inner.marginals(&work.node))
         };
-        let (log_z, p) = match names.items.len() > FEW {
+        let (log_z, p) = match names.items.len() > MAX_SERIAL_ITEMS {
             true => run(py, 1, sums)??,
             false => guard(|| Ok(py.detach::<Result<_>, _>(sums)?))?,
         };
@@ -258,11 +258,11 @@ impl PyLcrf {
     fn paths(&self, py: Python<'_>, names: &Names, bounds: &[usize], n_jobs: usize) -> PyResult<Vec<Vec<u16>>> {
         let mut pieces = vec![0];
         for (s, &end) in bounds.iter().enumerate() {
-            if end - bounds[pieces[pieces.len() - 1]] >= PIECE || s + 1 == bounds.len() {
+            if end - bounds[pieces[pieces.len() - 1]] >= ITEMS_PER_TASK || s + 1 == bounds.len() {
                 pieces.push(s);
             }
         }
-        let jobs = if names.items.len() <= FEW { 1 } else { threads::threads(n_jobs) };
+        let jobs = if names.items.len() <= MAX_SERIAL_ITEMS { 1 } else { threads::threads(n_jobs) };
         let one = |piece: &[usize]| -> Result<Vec<u16>> {
             let (mut work, mut path) = (LcrfWork::default(), Vec::new());
             for b in bounds[piece[0]..=piece[1]].windows(2) {
@@ -272,7 +272,7 @@ impl PyLcrf {
             }
             Ok(path)
         };
-        match names.items.len() <= FEW {
+        match names.items.len() <= MAX_SERIAL_ITEMS {
             true => guard(|| Ok(py.detach(|| pieces.windows(2).map(one).collect::<Result<_>>())?)),
             false => Ok(run(py, jobs, || pieces.par_windows(2).map(one).collect::<Result<_>>())??),
         }
@@ -281,6 +281,6 @@ impl PyLcrf {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PySequence>()?;
-    m.add_function(wrap_pyfunction!(crfsuite_written, m)?)?;
+    m.add_function(wrap_pyfunction!(crfsuite_model_bytes, m)?)?;
     m.add_class::<PyLcrf>()
 }

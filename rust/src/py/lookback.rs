@@ -10,7 +10,7 @@ use crate::py::common::{self, groups, guard, run, support, PyGroups, PyLists, Py
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::py::online;
-use crate::py::options::{self, answer, PyEntities, PyEpochs, PyLimits, PyRule, Raised};
+use crate::py::options::{self, epoch_sums, PyEntities, PyEpochs, PyLimits, PyRule, Raised};
 use crate::py::scorer::PyScorer;
 use crate::scores::document::Words;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -61,7 +61,7 @@ fn words(
         let counts: Vec<f32> = counts.as_array().iter().copied().collect();
         let known = known.as_array().to_vec();
         guard(|| {
-            words.remember(&word, &known, &counts, terms.labels, &dataset.inner);
+            words.set_earlier_counts(&word, &known, &counts, terms.labels, &dataset.inner);
             Ok(())
         })?;
     }
@@ -163,7 +163,7 @@ impl PyHistoryOnline {
     fn epoch<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let inner = &mut self.inner;
         let tally = run(py, 1, || inner.epoch())?;
-        answer(py, tally, &self.raised)
+        epoch_sums(py, tally, &self.raised)
     }
 
     /// Current weights, or their average over all steps, one per feature. Those of the terms come last.
@@ -181,12 +181,12 @@ impl PyHistoryOnline {
 
     /// State from which training resumes: one number per feature in each array. Those of the terms come last.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        online::written(py, guard(|| Ok(self.inner.state()?))?)
+        online::state_to_dict(py, guard(|| Ok(self.inner.state()?))?)
     }
 
     /// Resume from a state returned by `state`, or from weights alone.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
-        let given = online::given(state)?;
+        let given = online::state_from_dict(state)?;
         guard(|| Ok(self.inner.restore(&given)?))
     }
 }

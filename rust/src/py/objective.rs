@@ -193,7 +193,7 @@ impl PyObjective {
     /// Free the buffers of evaluations, and drop arrays in files from memory.
     fn release(&self) -> PyResult<()> {
         guard(|| {
-            self.inner.rest();
+            self.inner.free_buffers();
             self.pages.iter().for_each(Pages::release);
             Ok(())
         })

@@ -1,7 +1,7 @@
 //! Labels that occur at most once, and feasibility of constraints, as Python functions.
 
 use crate::chain;
-use crate::decoding::once;
+use crate::decoding::at_most_once;
 use crate::error::Error;
 use crate::py::common::{self, groups, run, support, PyGroups, PyLists, PySupport};
 use crate::py::encode::PyDataset;
@@ -28,7 +28,7 @@ fn once_kbest<'py>(
 ) -> PyResult<PyLists<'py>> {
     let (data, groups) = (&dataset.inner, groups(once));
     let support = support(allowed, data.tokens(), scorer.inner.layout().labels)?;
-    let found = run(py, n_jobs, || once::kbest(&scorer.inner, data, support.as_ref(), &groups, k))??;
+    let found = run(py, n_jobs, || at_most_once::kbest(&scorer.inner, data, support.as_ref(), &groups, k))??;
     Ok(common::lists(py, found))
 }
 
@@ -46,7 +46,7 @@ fn once_marginals<'py>(
     let (data, groups) = (&dataset.inner, groups(once));
     let l = scorer.inner.layout().labels;
     let support = support(allowed, data.tokens(), l)?;
-    let (p, log_z) = run(py, n_jobs, || once::marginals(&scorer.inner, data, support.as_ref(), &groups))??;
+    let (p, log_z) = run(py, n_jobs, || at_most_once::marginals(&scorer.inner, data, support.as_ref(), &groups))??;
     Ok((PyArray1::from_vec(py, p).reshape([data.tokens(), l])?, PyArray1::from_vec(py, log_z)))
 }
 

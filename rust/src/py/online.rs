@@ -2,13 +2,13 @@
 
 use crate::chain::limits::entities::OUTSIDE;
 use crate::error::Error;
-use crate::learners::online::cost::Judge;
+use crate::learners::online::cost::SpanScratch;
 use crate::learners::online::{program, Online, OnlineState};
 use crate::machine::system::threads;
 use crate::py::common::{guard, run, run_of};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
-use crate::py::options::{self, answer, PyCost, PyEpochs, PyLimits, PyRule, Raised};
+use crate::py::options::{self, epoch_sums, PyCost, PyEpochs, PyLimits, PyRule, Raised};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -57,14 +57,14 @@ impl PyOnline {
         let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
         let steps = inner.epoch_steps();
         let tally = run_of(py, n_jobs, steps, || inner.epoch(order))?;
-        answer(py, tally, &self.raised)
+        epoch_sums(py, tally, &self.raised)
     }
 
     /// Run the steps `begin..end` of the next epoch and return sums over them. The epoch ends with its last step.
     fn part<'py>(&mut self, py: Python<'py>, begin: usize, end: usize) -> PyResult<Bound<'py, PyDict>> {
         let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
         let tally = run(py, n_jobs, || inner.part(begin, end))?;
-        answer(py, tally, &self.raised)
+        epoch_sums(py, tally, &self.raised)
     }
 
     /// Current weights, or their average over all steps, one per feature.
@@ -88,18 +88,18 @@ impl PyOnline {
 
     /// State from which training resumes.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        written(py, guard(|| Ok(self.inner.state()))?)
+        state_to_dict(py, guard(|| Ok(self.inner.state()))?)
     }
 
     /// Resume from a state returned by `state`, or from weights alone.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
-        let given = given(state)?;
+        let given = state_from_dict(state)?;
         guard(|| Ok(self.inner.restore(&given)?))
     }
 }
 
 /// Convert the state of an online learner to a dict.
-pub fn written(py: Python<'_>, state: OnlineState) -> PyResult<Bound<'_, PyDict>> {
+pub fn state_to_dict(py: Python<'_>, state: OnlineState) -> PyResult<Bound<'_, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("weights", PyArray1::from_vec(py, state.weights))?;
     out.set_item("sums", PyArray1::from_vec(py, state.sums))?;
@@ -110,7 +110,7 @@ pub fn written(py: Python<'_>, state: OnlineState) -> PyResult<Bound<'_, PyDict>
 }
 
 /// Read the state of an online learner from a dict. Missing arrays are empty and missing numbers 0.
-pub fn given(state: &Bound<'_, PyDict>) -> PyResult<OnlineState> {
+pub fn state_from_dict(state: &Bound<'_, PyDict>) -> PyResult<OnlineState> {
     let array = |name: &str| -> PyResult<Vec<f64>> {
         match state.get_item(name)? {
             None => Ok(Vec::new()),
@@ -157,10 +157,10 @@ fn sequence_cost(
     if gold.len() != guess.len() || gold.iter().chain(&guess).any(|&y| y as usize >= table.kind.len()) {
         return Err(Error::Value("gold and guess need the same length and labels of the table".into()).into());
     }
-    let (cost, mut judge) = (cost.cost(py, &Raised::default())?, Judge::default());
+    let (cost, mut span_scratch) = (cost.cost(py, &Raised::default())?, SpanScratch::default());
     guard(|| {
-        cost.begin(table, &mut judge, &gold);
-        Ok(cost.of(table, &mut judge, &gold, &guess)?)
+        cost.begin(table, &mut span_scratch, &gold);
+        Ok(cost.of(table, &mut span_scratch, &gold, &guess)?)
     })
 }
 

@@ -4,7 +4,7 @@
 use crate::chain::limits::entities::Entities;
 use crate::chain::limits::Limits;
 use crate::error::{Error, Result};
-use crate::learners::online::cost::{Cost, CostKind, Price};
+use crate::learners::online::cost::{Cost, CostKind, CostOptions};
 use crate::learners::online::rule::{Rule, RuleKind};
 use crate::learners::online::{EpochOptions, OnlineOptions};
 use crate::learners::tally::Tally;
@@ -26,7 +26,7 @@ pub fn raised(slot: &Raised) -> Option<PyErr> {
 }
 
 /// Keep the exception of a Python function, and return an error that `what` failed.
-pub fn keep(slot: &Raised, what: &str, error: PyErr) -> Error {
+pub fn keep_exception(slot: &Raised, what: &str, error: PyErr) -> Error {
     let message = error.to_string();
     if let Ok(mut slot) = slot.lock() {
         slot.get_or_insert(error);
@@ -35,7 +35,7 @@ pub fn keep(slot: &Raised, what: &str, error: PyErr) -> Error {
 }
 
 /// Return the sums of an epoch, or its error. An exception of Python code takes precedence.
-pub fn answer<'py>(py: Python<'py>, tally: Result<Tally>, slot: &Raised) -> PyResult<Bound<'py, PyDict>> {
+pub fn epoch_sums<'py>(py: Python<'py>, tally: Result<Tally>, slot: &Raised) -> PyResult<Bound<'py, PyDict>> {
     if let Some(error) = raised(slot) {
         return Err(error);
     }
@@ -168,13 +168,13 @@ impl PyCost {
         let (function, slot) = (self.cost.clone_ref(py), slot.clone());
         Ok(Cost::Function(Box::new(move |gold, guess| {
             Python::attach(|py| {
-                let answer = PyList::new(py, gold)
+                let result = PyList::new(py, gold)
                     .and_then(|gold| PyList::new(py, guess).and_then(|guess| function.call1(py, (gold, guess))))
                     .and_then(|x| {
                         let wrong = || Error::Value(format!("the cost function gave {x}, expected a number"));
                         x.extract::<f64>(py).map_err(|_| wrong().into())
                     });
-                answer.map_err(|error| keep(&slot, "the cost function", error))
+                result.map_err(|error| keep_exception(&slot, "the cost function", error))
             })
         })))
     }
@@ -227,15 +227,15 @@ impl PyRule {
         limits: Limits,
         sample_weight: Option<PyReadonlyArray1<'_, f32>>,
     ) -> PyResult<OnlineOptions> {
-        let price = match &self.cost {
-            None => Price { cost: Cost::Accuracy, entities: None, augment: false },
+        let cost_options = match &self.cost {
+            None => CostOptions { cost: Cost::Accuracy, entities: None, augment: false },
             Some(given) => {
                 let given = given.get();
-                Price { cost: given.cost(py, slot)?, entities: given.entities.clone(), augment: given.augment }
+                CostOptions { cost: given.cost(py, slot)?, entities: given.entities.clone(), augment: given.augment }
             }
         };
         let epochs = PyEpochs::of(epochs);
-        Ok(OnlineOptions { rule: self.rule, price, epochs, limits, sample_weight: listed(sample_weight) })
+        Ok(OnlineOptions { rule: self.rule, cost_options, epochs, limits, sample_weight: listed(sample_weight) })
     }
 }
 

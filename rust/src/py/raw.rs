@@ -25,22 +25,22 @@ fn tokenize<'py>(
     sentences: bool,
     n_jobs: usize,
 ) -> PyResult<PyFound<'py>> {
-    let mut held: Vec<PyBackedStr> = Vec::new();
+    let mut strings: Vec<PyBackedStr> = Vec::new();
     let wrong = || format!("expected a list of texts, found {}", kind(texts));
     each(texts, wrong, |i, text| {
         let Ok(text) = text.cast::<PyString>() else {
             return Err(corpus_error(py, format!("text {i}: expected a string, found {}", kind(text))));
         };
         utf8(text, || format!("text {i}"))?;
-        held.push(text.clone().try_into()?);
+        strings.push(text.clone().try_into()?);
         Ok(())
     })?;
     let abbreviations = abbreviations.into_iter().collect();
     let options = Options { contractions, hyphens, sentences, abbreviations };
-    let steps = held.iter().map(|text| 20 * text.len()).sum();
-    let found = run_of(py, n_jobs, steps, || raw::tokenize(&held, &options))??;
-    let places = found.tokens.iter().flat_map(|&(begin, end)| [begin, end]).collect();
-    Ok((PyArray1::from_vec(py, places), PyArray1::from_vec(py, found.sentences), PyArray1::from_vec(py, found.texts)))
+    let steps = strings.iter().map(|text| 20 * text.len()).sum();
+    let found = run_of(py, n_jobs, steps, || raw::tokenize(&strings, &options))??;
+    let offsets = found.tokens.iter().flat_map(|&(begin, end)| [begin, end]).collect();
+    Ok((PyArray1::from_vec(py, offsets), PyArray1::from_vec(py, found.sentences), PyArray1::from_vec(py, found.texts)))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

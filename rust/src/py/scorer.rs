@@ -26,7 +26,7 @@ impl PyScorer {
     ) -> PyResult<Self> {
         let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
         let (layout, weights) = (layout.inner.clone(), weights.as_array().to_vec());
-        guard(|| Ok(PyScorer { inner: Scorer::new(layout, weights.into(), &forbidden)?.locally(local) }))
+        guard(|| Ok(PyScorer { inner: Scorer::new(layout, weights.into(), &forbidden)?.with_local(local) }))
     }
 
     #[getter]

@@ -89,7 +89,7 @@ impl PySvm {
     fn epoch<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
         let state = run(py, n_jobs, || inner.epoch())??;
-        standing(py, &state)
+        progress_dict(py, &state)
     }
 
     /// Weights, one per feature.
@@ -111,19 +111,19 @@ impl PySvm {
 
     /// State from which training resumes bit for bit after an epoch.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        written(py, run(py, 1, || self.inner.state())?)
+        state_to_dict(py, run(py, 1, || self.inner.state())?)
     }
 
     /// Resume from a state of a solver with the same data and options.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
-        let (py, given) = (state.py(), given(state)?);
+        let (py, given) = (state.py(), state_from_dict(state)?);
         let inner = &mut self.inner;
         Ok(run(py, 1, || inner.restore(given))??)
     }
 }
 
 /// Convert a state from which training resumes to a dict.
-pub fn written(py: Python<'_>, state: SvmState) -> PyResult<Bound<'_, PyDict>> {
+pub fn state_to_dict(py: Python<'_>, state: SvmState) -> PyResult<Bound<'_, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("sizes", PyArray1::from_vec(py, state.sizes))?;
     out.set_item("paths", PyArray1::from_vec(py, state.paths))?;
@@ -134,13 +134,13 @@ pub fn written(py: Python<'_>, state: SvmState) -> PyResult<Bound<'_, PyDict>> {
     out.set_item("quiet", PyArray1::from_vec(py, state.quiet))?;
     out.set_item("epsilon", state.epsilon)?;
     out.set_item("epochs", state.epochs)?;
-    put_weights(&out, "", state.space.weights)?;
+    write_weights(&out, "", state.space.weights)?;
     out.set_item("kept", PyArray1::from_vec(py, state.space.kept))?;
     Ok(out)
 }
 
 /// Read a state from a dict.
-pub fn given(state: &Bound<'_, PyDict>) -> PyResult<SvmState> {
+pub fn state_from_dict(state: &Bound<'_, PyDict>) -> PyResult<SvmState> {
     Ok(SvmState {
         sizes: array(state, "sizes")?,
         paths: array(state, "paths")?,
@@ -151,12 +151,12 @@ pub fn given(state: &Bound<'_, PyDict>) -> PyResult<SvmState> {
         quiet: array(state, "quiet")?,
         epsilon: number(state, "epsilon")?,
         epochs: number(state, "epochs")? as u64,
-        space: SpaceState { weights: weights_of(state, "")?, kept: array(state, "kept")? },
+        space: SpaceState { weights: read_weights(state, "")?, kept: array(state, "kept")? },
     })
 }
 
 /// Write the weights of support tokens, transitions, starts and ends to a dict.
-pub fn put_weights(out: &Bound<'_, PyDict>, of: &str, weights: Weights) -> PyResult<()> {
+pub fn write_weights(out: &Bound<'_, PyDict>, of: &str, weights: Weights) -> PyResult<()> {
     let Weights { beta, edge, start, end } = weights;
     for (name, array) in [("beta", beta), ("edge", edge), ("start", start), ("end", end)] {
         out.set_item(format!("{of}{name}"), PyArray1::from_vec(out.py(), array))?;
@@ -165,13 +165,13 @@ pub fn put_weights(out: &Bound<'_, PyDict>, of: &str, weights: Weights) -> PyRes
 }
 
 /// Read weights from a dict.
-pub fn weights_of(state: &Bound<'_, PyDict>, of: &str) -> PyResult<Weights> {
+pub fn read_weights(state: &Bound<'_, PyDict>, of: &str) -> PyResult<Weights> {
     let part = |name: &str| array(state, &format!("{of}{name}"));
     Ok(Weights { beta: part("beta")?, edge: part("edge")?, start: part("start")?, end: part("end")? })
 }
 
 /// Convert the progress of training to a dict.
-pub fn standing<'py>(py: Python<'py>, state: &crate::learners::svm::SolverState) -> PyResult<Bound<'py, PyDict>> {
+pub fn progress_dict<'py>(py: Python<'py>, state: &crate::learners::svm::SolverState) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("primal", state.primal)?;
     out.set_item("dual", state.dual)?;

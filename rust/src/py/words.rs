@@ -66,14 +66,14 @@ impl PyWordSets {
         if text.is_null() {
             drop(PyErr::take(word.py()));
             let bytes = string.call_method1("encode", ("utf-8", "surrogatepass"))?;
-            return Ok(self.look(hash(bytes.cast::<PyBytes>()?.as_bytes())));
+            return Ok(self.get(hash(bytes.cast::<PyBytes>()?.as_bytes())));
         }
         // SAFETY: the string owns its UTF-8 as long as it is alive.
-        Ok(self.look(hash(unsafe { std::slice::from_raw_parts(text.cast::<u8>(), len as usize) })))
+        Ok(self.get(hash(unsafe { std::slice::from_raw_parts(text.cast::<u8>(), len as usize) })))
     }
 
     /// Number of a word by its hash.
-    pub fn look(&self, key: Key) -> u32 {
+    pub fn get(&self, key: Key) -> u32 {
         let mask = self.table.len() - 1;
         let mut at = key.key as usize & mask;
         while self.table[at].1 != 0 && self.table[at].0 != key {

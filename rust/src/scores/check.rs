@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 
 /// Check that every token has a gold label of the label set.
 pub fn check_labels(data: &Dataset, labels: usize) -> Result<()> {
-    let outside = |&y: &u16| y as usize >= labels || y == NO_LABEL;
-    match data.gold.len() != data.tokens() || data.gold.iter().any(outside) {
+    let is_outside = |&y: &u16| y as usize >= labels || y == NO_LABEL;
+    match data.gold.len() != data.tokens() || data.gold.iter().any(is_outside) {
         true => Err(Error::Value("every training token needs a gold label of the label set".into())),
         false => Ok(()),
     }
@@ -15,8 +15,8 @@ pub fn check_labels(data: &Dataset, labels: usize) -> Result<()> {
 
 /// Check that there is one finite number >= 0 for each of `n` sentences.
 pub fn check_weights<T: Copy + Into<f64>>(weights: &[T], n: usize) -> Result<()> {
-    let bad = |&w: &T| !w.into().is_finite() || w.into() < 0.0;
-    match weights.len() != n || weights.iter().any(bad) {
+    let is_invalid = |&w: &T| !w.into().is_finite() || w.into() < 0.0;
+    match weights.len() != n || weights.iter().any(is_invalid) {
         true => Err(Error::Value(format!("sample_weight needs {n} finite numbers >= 0, one per sentence"))),
         false => Ok(()),
     }
@@ -52,9 +52,9 @@ pub fn outside_constraints(sentence: usize) -> Error {
 pub fn check_gold(data: &Dataset, l: usize, allowed: &[bool], support: Option<&Support>) -> Result<()> {
     for (i, s) in data.sentences.windows(2).enumerate() {
         let gold = &data.gold[s[0]..s[1]];
-        let outside =
+        let is_outside =
             support.is_some_and(|x| (s[0]..s[1]).any(|t| !x.sets[x.of[t] as usize * l + data.gold[t] as usize]));
-        if outside || gold.windows(2).any(|y| !allowed[y[0] as usize * l + y[1] as usize]) {
+        if is_outside || gold.windows(2).any(|y| !allowed[y[0] as usize * l + y[1] as usize]) {
             return Err(outside_constraints(i));
         }
     }

@@ -34,10 +34,10 @@ impl Words {
         if starts.last().is_some_and(|&s| s >= n.max(1)) || (starts.is_empty() && n > 0) {
             return Err(Error::Value(format!("a document begins outside the {n} sentences")));
         }
-        let most = word.iter().copied().max().map_or(0, |w| w as usize + 1);
-        budget::claim("numbers of words", budget::bytes(&[most, 16]), "number words from 0 on")?;
-        let mut of = vec![(u32::MAX, 0u32); most]; // (document, number in it)
-        let mut last = vec![usize::MAX; most]; // token
+        let n_words = word.iter().copied().max().map_or(0, |w| w as usize + 1);
+        budget::claim("numbers of words", budget::bytes(&[n_words, 16]), "number words from 0 on")?;
+        let mut of = vec![(u32::MAX, 0u32); n_words]; // (document, number in it)
+        let mut last = vec![usize::MAX; n_words]; // token
         let mut out = Words { documents: starts.to_vec(), ..Words::default() };
         out.documents.push(n);
         for (d, s) in out.documents.windows(2).enumerate() {
@@ -51,8 +51,8 @@ impl Words {
                         distinct += 1;
                     }
                     out.local.push(of[w].1);
-                    let near = last[w] != usize::MAX && last[w] >= begin;
-                    out.same.push(if near { (t - last[w]) as u32 } else { 0 });
+                    let in_sentence = last[w] != usize::MAX && last[w] >= begin;
+                    out.same.push(if in_sentence { (t - last[w]) as u32 } else { 0 });
                     last[w] = t;
                 }
             }
@@ -63,7 +63,7 @@ impl Words {
 
     /// Set the labels that words of the first document had before its first sentence. `word`: their numbers as given to
     /// `new`, `counts` [words, L].
-    pub fn remember(&mut self, all: &[u32], word: &[u32], counts: &[f32], labels: usize, data: &Dataset) {
+    pub fn set_earlier_counts(&mut self, all: &[u32], word: &[u32], counts: &[f32], labels: usize, data: &Dataset) {
         let Some(&distinct) = self.distinct.first() else { return };
         self.before = vec![0.0; distinct as usize * labels];
         let end = data.sentences[self.documents[1] as usize];

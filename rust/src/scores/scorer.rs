@@ -16,9 +16,9 @@ use once_cell::race::OnceBox;
 use std::sync::Arc;
 
 /// Number of tokens from which the weights are packed first. Packing takes as long as some thousand tokens and is kept.
-const WORTH_A_TABLE: usize = runs::WORTH;
+const MIN_TABLE_TOKENS: usize = runs::MIN_RUN_TOKENS;
 /// Nanoseconds for the attributes of a token: about twenty attributes at twenty nanoseconds each.
-const A_TOKEN: usize = 400;
+const NANOSECONDS_PER_TOKEN: usize = 400;
 
 /// Features and their weights, prepared for scoring.
 pub struct Scorer {
@@ -38,12 +38,12 @@ pub struct Scorer {
 
 /// Bytes that a model needs per pair of labels: scores in double and single precision, their exponentials by rows and
 /// by columns, and the copies made by a search.
-const PER_PAIR: usize = 48;
+const BYTES_PER_PAIR: usize = 48;
 
 /// Reject tables of label pairs that do not fit into memory.
-pub fn afford(labels: usize) -> Result<()> {
+pub fn claim_pair_tables(labels: usize) -> Result<()> {
     let what = format!("tables of {labels} by {labels} label pairs");
-    budget::claim(&what, budget::bytes(&[labels, labels, PER_PAIR]), "use fewer labels")
+    budget::claim(&what, budget::bytes(&[labels, labels, BYTES_PER_PAIR]), "use fewer labels")
 }
 
 /// Weights of the edge features.
@@ -70,7 +70,7 @@ impl Scorer {
             return Err(Error::ModelFile(format!("{} weights for {} features", weights.len(), layout.len())));
         }
         let l = layout.labels;
-        afford(l)?;
+        claim_pair_tables(l)?;
         if forbidden.iter().any(|&e| e as usize >= l * l) {
             return Err(Error::Value(format!("a forbidden edge is outside the {l} by {l} label pairs")));
         }
@@ -106,7 +106,7 @@ impl Scorer {
     }
 
     /// Set whether every step is normalised separately.
-    pub fn locally(mut self, local: bool) -> Scorer {
+    pub fn with_local(mut self, local: bool) -> Scorer {
         self.local = local;
         self
     }
@@ -130,7 +130,7 @@ impl Scorer {
     /// stored in runs.
     pub fn steps(&self, data: &Dataset) -> usize {
         let (labels, tokens) = (self.layout.labels, data.tokens());
-        tokens.saturating_mul(labels * labels + A_TOKEN).saturating_add(100 * labels)
+        tokens.saturating_mul(labels * labels + NANOSECONDS_PER_TOKEN).saturating_add(100 * labels)
     }
 
     pub fn weights(&self) -> &Buf<f32> {
@@ -157,7 +157,7 @@ impl Scorer {
 
     /// Return the packed weights, if they pay off for this number of tokens.
     pub(crate) fn table(&self, tokens: usize) -> Option<&Table> {
-        if tokens >= WORTH_A_TABLE || testing::is_forced(CodePath::Table) {
+        if tokens >= MIN_TABLE_TOKENS || testing::is_forced(CodePath::Table) {
             self.table.get_or_init(|| Box::new(Table::new(&self.layout, &self.weights)));
         }
         self.table.get().and_then(Option::as_ref).filter(|_| !testing::is_forced(CodePath::Layout))

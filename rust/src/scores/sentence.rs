@@ -55,11 +55,11 @@ pub fn score_sentence(
 }
 
 /// Largest score for sums over paths. Beyond it no digits are left for the differences between paths.
-const LARGEST: f64 = 1e9;
+const MAX_SCORE: f64 = 1e9;
 
 /// Whether these scores are too large for meaningful sums over paths.
-pub fn beyond(scores: &[f64]) -> bool {
-    scores.iter().any(|x| x.is_finite() && x.abs() > LARGEST)
+pub fn too_large(scores: &[f64]) -> bool {
+    scores.iter().any(|x| x.is_finite() && x.abs() > MAX_SCORE)
 }
 
 /// Scores of one sentence in double precision.

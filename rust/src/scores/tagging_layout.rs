@@ -56,18 +56,18 @@ struct LabelWeight {
 }
 
 /// Number of attributes scored together.
-const LISTS: usize = 64;
+const CHUNK: usize = 64;
 /// Number of runs per task.
-const PART: usize = 512;
+const RUNS_PER_TASK: usize = 512;
 /// Maximum number of bytes of cached sums. Runs are numbered by first occurrence, so frequent ones come early.
-const MOST_BYTES: usize = 1 << 24;
+const MAX_CACHED_BYTES: usize = 1 << 24;
 /// Maximum width of rows with cached sums.
-const WIDEST: usize = 4;
+const MAX_CACHED_WIDTH: usize = 4;
 
 /// Sums of the first runs of a book.
 #[derive(Default)]
 pub struct RunSums {
-    book: u64,
+    run_table: u64,
     rows: Vec<Lane>, // [runs, width]
 }
 
@@ -151,23 +151,23 @@ impl Table {
         Some(out)
     }
 
-    /// Return the sums of the attributes of each run of a book, up to the cache limit. `known`: sums computed by this
+    /// Return the sums of the attributes of each run of a book, up to the cache limit. `cached`: sums computed by this
     /// table before. Return `None` if rows are too wide for `score` to use them.
-    pub fn sums(&self, book: &RunTable, mut known: RunSums) -> Option<RunSums> {
-        if self.width > WIDEST {
+    pub fn sums(&self, run_table: &RunTable, mut cached: RunSums) -> Option<RunSums> {
+        if self.width > MAX_CACHED_WIDTH {
             return None;
         }
-        if known.book != book.number {
-            (known.book, known.rows) = (book.number, Vec::new());
+        if cached.run_table != run_table.number {
+            (cached.run_table, cached.rows) = (run_table.number, Vec::new());
         }
-        let most = MOST_BYTES / size_of::<Lane>() / self.width;
-        let (from, to) = (known.rows.len() / self.width, book.ids.rows().min(most));
+        let max_runs = MAX_CACHED_BYTES / size_of::<Lane>() / self.width;
+        let (from, to) = (cached.rows.len() / self.width, run_table.ids.rows().min(max_runs));
         if from < to {
-            known.rows.resize(to * self.width, Lane::ZERO);
-            let parts = known.rows[from * self.width..].par_chunks_mut(PART * self.width).enumerate();
-            parts.for_each(|(part, sums)| sum_runs(self, &book.ids, from + part * PART, sums));
+            cached.rows.resize(to * self.width, Lane::ZERO);
+            let parts = cached.rows[from * self.width..].par_chunks_mut(RUNS_PER_TASK * self.width).enumerate();
+            parts.for_each(|(part, sums)| sum_runs(self, &run_table.ids, from + part * RUNS_PER_TASK, sums));
         }
-        Some(known)
+        Some(cached)
     }
 
     /// Return the sum of a run from the cache, or compute it with the same bits.
@@ -176,14 +176,14 @@ impl Table {
         &self,
         (runs, sums): (&TokenRuns, &'a RunSums),
         run: u32,
-        room: &'a mut [Lane; WIDEST],
+        buffer: &'a mut [Lane; MAX_CACHED_WIDTH],
     ) -> &'a [Lane] {
         let at = run as usize * self.width;
         if at + self.width <= sums.rows.len() {
             return &sums.rows[at..at + self.width];
         }
-        sum_runs(self, &runs.book.ids, run as usize, &mut room[..self.width]);
-        &room[..self.width]
+        sum_runs(self, &runs.run_table.ids, run as usize, &mut buffer[..self.width]);
+        &buffer[..self.width]
     }
 
     /// Prefetch the table entries of a token's attributes.
@@ -200,7 +200,7 @@ impl Table {
             1 => self.prefetch_in::<1>(from, token),
             2 => self.prefetch_in::<2>(from, token),
             3 => self.prefetch_in::<3>(from, token),
-            _ => self.prefetch_in::<WIDEST>(from, token), // wider tables have no sums
+            _ => self.prefetch_in::<MAX_CACHED_WIDTH>(from, token), // wider tables have no sums
         }
     }
 
@@ -256,20 +256,20 @@ impl Table {
         // added last.
         let mut sum = [simd.splat(0.0); W];
         if let Some(of) = from.runs {
-            let mut room = [Lane::ZERO; WIDEST];
+            let mut buffer = [Lane::ZERO; MAX_CACHED_WIDTH];
             for &run in of.0.of(token) {
-                let row = self.sum_of(of, run, &mut room);
+                let row = self.sum_of(of, run, &mut buffer);
                 for j in 0..W {
                     sum[j] = simd.add(sum[j], simd.load(&row[j]));
                 }
             }
         }
-        let mut lists = [0u8; LISTS];
+        let mut lists = [0u8; CHUNK];
         let mut n = 0;
         let mut begin = data.ptr[token];
         let end = data.ptr[token + 1];
         loop {
-            let stop = end.min(begin + LISTS);
+            let stop = end.min(begin + CHUNK);
             for at in begin..stop {
                 let entry = self.entries[data.ids[at] as usize];
                 debug_assert!(W > 1 && entry.lanes() == 0 || (entry.first as usize) < self.rows.len());

@@ -2,7 +2,7 @@
 
 use crate::machine::simd::{Lane, WIDTH};
 
-/// Scratch of tiles, [lane] rows of sixteen labels each, `width` of them per position.
+/// Scratch tiles, `width` per position. A tile has one row of sixteen labels for each sentence.
 #[derive(Default)]
 pub struct Tile(pub Vec<[Lane; WIDTH]>);
 

@@ -104,7 +104,7 @@ class Batcher:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._executor(), stoppable)
         finally:
-            stop.ask()
+            stop.request()
             self.queued -= cost
 
     def _admit(self, cost: int) -> None:
@@ -150,7 +150,7 @@ class Batcher:
         task = loop.run_in_executor(self._executor(), self._stoppable, batch, single_threaded, stop)
 
         def ended(_future: asyncio.Future[bytes]) -> None:
-            stop.ask()  # a future that is done without a response was cancelled
+            stop.request()  # a future that is done without a response was cancelled
 
         for _, future in batch:
             future.add_done_callback(ended)
@@ -216,6 +216,6 @@ class Batcher:
     def close(self) -> None:
         """Stop the current batch and shut down the thread."""
         if self._working is not None:
-            self._working.ask()
+            self._working.request()
         if self._thread is not None:
             self._thread.shutdown(wait=True, cancel_futures=True)

@@ -285,7 +285,7 @@ def _labelled(
     if options.probabilities:
         out = []
         for i, found in enumerate(tagger.predict_confidence(sentences)):
-            _core.Stop.look()
+            _core.Stop.check()
             spans = [(*span, round(float(p), 6)) for span, p in found.chunks] if loaded.chunked else None
             chances = np.round(np.asarray(found.tokens, dtype=float), 6).tolist()
             chance = round(float(found.probability), 6)
@@ -323,7 +323,7 @@ def _result(
     loaded: Loaded, options: RequestOptions, unit: Tokenized | list[Any], labelled: Any
 ) -> dict[str, Any]:
     """Return the result of one text or one sentence. A text has its sentences in order."""
-    _core.Stop.look()
+    _core.Stop.check()
     text = unit if isinstance(unit, Tokenized) else None
     bounds = [0, 1] if text is None else text.bounds.tolist()
     labels: list[Any] = []

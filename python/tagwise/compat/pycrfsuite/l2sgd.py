@@ -49,7 +49,7 @@ def _trial(sequences: TrainingSequences, sample: Ids, penalty: float, eta: float
     """Return the loss of one epoch over a sample with this initial learning rate."""
     descent = sequences.descent(penalty, eta)
     loss = descent.steps(sample)
-    return loss + 0.5 * penalty * descent.settle() * len(sample)
+    return loss + 0.5 * penalty * descent.apply_decay() * len(sample)
 
 
 def calibrated(
@@ -114,7 +114,7 @@ def epochs(
     for epoch in range(1, params["max_iterations"] + 1):
         stream.shuffle(order)
         loss = descent.steps(np.array(order, np.int64))
-        norm2 = descent.settle()
+        norm2 = descent.apply_decay()
         loss += 0.5 * penalty * norm2 * n
         improvement = (past[-period] - loss) / loss if period < epoch else None
         past.append(loss)

@@ -104,7 +104,7 @@ def write(chain: ForeignModel) -> bytes:
     """Return the file of a model, byte for byte as CRFsuite writes it."""
     check_supported(chain)
     node, edge = chain.node, chain.edge
-    return _core.crfsuite_written(
+    return _core.crfsuite_model_bytes(
         list(chain.labels),
         list(chain.texts),
         (node.codes, node.weights),

@@ -1,7 +1,7 @@
 //! Scores of the gold tags of sentences, and counts of their labels and pairs of labels.
 
 use crate::chain::emissions::{Chains, Expected};
-use crate::chain::sums::underflow::is_beyond;
+use crate::chain::sums::underflow::exceeds_log_z;
 use crate::machine::system::shared::Shared;
 
 impl Chains<'_> {
@@ -27,7 +27,7 @@ impl Chains<'_> {
             before = Some(y);
         }
         score += before.map_or(0.0, |y| f64::from(self.end[y]));
-        debug_assert!(!is_beyond(score, log_z, tags.len()), "the tags score {score}, log Z is {log_z}");
+        debug_assert!(!exceeds_log_z(score, log_z, tags.len()), "the tags score {score}, log Z is {log_z}");
         if log_z == f64::NEG_INFINITY {
             log_z
         } else {

@@ -24,9 +24,9 @@ use std::cell::RefCell;
 /// Maximum number of tasks per batch, independent of the number of threads. Sums over pairs are added in task order.
 const TASKS: usize = 32;
 /// Work (node scores times labels) that one thread finishes before another one wakes up: less than a millisecond.
-const SMALL: usize = 1 << 21;
+const MAX_SERIAL_WORK: usize = 1 << 21;
 /// Lanes of scratch that a thread keeps for the next call.
-const KEPT: usize = 1 << 16;
+const MAX_KEPT_LANES: usize = 1 << 16;
 
 /// Batch of sentences. Sentence b has node score node[b, t, y] for label y at token t < lengths[b], plus start and end
 /// scores.
@@ -77,7 +77,7 @@ thread_local! {
 impl Chains<'_> {
     /// Whether there is so little work that the calling thread does all of it.
     pub fn is_small(&self) -> bool {
-        self.node.len().saturating_mul(self.labels + 8) < SMALL
+        self.node.len().saturating_mul(self.labels + 8) < MAX_SERIAL_WORK
     }
 
     /// Return log Z of every sentence, or the log-likelihood of its tags: 0 for an empty sentence, -infinity if no path
@@ -117,21 +117,21 @@ impl Chains<'_> {
         order.sort_by_key(|&b| std::cmp::Reverse(self.lengths[b as usize]));
         let job = Job { chains: self, edges: Edges::new(self.labels, self.edge), output };
         let stop = stop::current();
-        let groups_of_a_task = order.len().div_ceil(WIDTH).div_ceil(TASKS).max(1);
+        let groups_per_task = order.len().div_ceil(WIDTH).div_ceil(TASKS).max(1);
         let task = |sentences: &[u32]| {
-            let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
+            let (_flush_to_zero, _guard) = (FlushToZero::new(), stop.enter());
             WORK.with_borrow_mut(|work| {
                 // SAFETY: every sentence is in one task.
                 let found = unsafe { groups(&job, sentences, work) };
-                if work.psi.len() > KEPT {
+                if work.psi.len() > MAX_KEPT_LANES {
                     *work = Work::default();
                 }
                 found
             })
         };
         let parts: Vec<Expected> = match self.is_small() {
-            true => order.chunks(groups_of_a_task * WIDTH).map(task).collect(),
-            false => order.par_chunks(groups_of_a_task * WIDTH).map(task).collect(),
+            true => order.chunks(groups_per_task * WIDTH).map(task).collect(),
+            false => order.par_chunks(groups_per_task * WIDTH).map(task).collect(),
         };
         let mut all = Expected::new(self.labels);
         for part in &parts {
@@ -167,7 +167,7 @@ unsafe fn groups(job: &Job<'_>, sentences: &[u32], work: &mut Work) -> Expected 
         sums = Expected::new(l);
     }
     for group in sentences.chunks(WIDTH) {
-        stop::look();
+        stop::check();
         let length = |i: usize| group.get(i).map_or(0, |&b| chains.lengths[b as usize]);
         let shape = Shape { labels: l, lengths: std::array::from_fn(length) };
         work.reserve(&shape);
@@ -177,7 +177,7 @@ unsafe fn groups(job: &Job<'_>, sentences: &[u32], work: &mut Work) -> Expected 
                 for (lane, &b) in group.iter().enumerate() {
                     scores.set(b as usize, found[lane]);
                     if !found[lane].is_finite() {
-                        path_alone(chains, b as usize, paths, scores);
+                        path_in_log_space(chains, b as usize, paths, scores);
                     }
                 }
             }
@@ -185,7 +185,7 @@ unsafe fn groups(job: &Job<'_>, sentences: &[u32], work: &mut Work) -> Expected 
                 let log_z = forward(job, group, &shape, work);
                 for (lane, &b) in group.iter().enumerate() {
                     let value = match log_z[lane].is_nan() {
-                        true => chains.value(b as usize, alone(chains, b as usize).1.log_z, chains.edge),
+                        true => chains.value(b as usize, forward_in_log_space(chains, b as usize).1.log_z, chains.edge),
                         false => chains.value(b as usize, log_z[lane], &job.edges.rounded),
                     };
                     out.set(b as usize, value);
@@ -270,9 +270,9 @@ unsafe fn gradient_of_group(
             if job.edges.scaled {
                 sums::batch::clear_lane(shape, work, lane);
             }
-            rows.many[lane] = 0;
-            let alone = expect_alone(chains, b, sign * weights[b], out, sums);
-            values.set(b, chains.value(b, alone, chains.edge));
+            rows.counts[lane] = 0;
+            let log_z = expect_in_log_space(chains, b, sign * weights[b], out, sums);
+            values.set(b, chains.value(b, log_z, chains.edge));
         } else {
             weight[lane] = sign * weights[b];
             values.set(b, chains.value(b, log_z[lane], &job.edges.rounded));
@@ -287,14 +287,14 @@ unsafe fn gradient_of_group(
 }
 
 /// Positions per pair sum, few enough that both factors are still in the L1 cache.
-const STEP: usize = 8;
+const PAIR_BLOCK: usize = 8;
 /// Rows of marginals, weights of the lanes, and destination of the marginals.
-type Into<'a> = (&'a LaneRows, &'a [f64; WIDTH], &'a Shared<'a, f32>);
+type MarginalRows<'a> = (&'a LaneRows, &'a [f64; WIDTH], &'a Shared<'a, f32>);
 
 dispatch!(
     /// Backward recursion after `forward`. Marginals overwrite psi and are transposed from there to their rows in 16 x
     /// 16 squares. No other thread may write to these rows.
-    fn expect_group(job: &Job<'_>, shape: &Shape, work: &mut Work, into: Into<'_>, sums: &mut Expected) = expect_kernel
+    fn expect_group(job: &Job<'_>, shape: &Shape, work: &mut Work, into: MarginalRows<'_>, sums: &mut Expected) = expect_kernel
 );
 
 #[inline(always)]
@@ -303,7 +303,7 @@ fn expect_kernel<S: Simd>(
     job: &Job<'_>,
     shape: &Shape,
     work: &mut Work,
-    (rows, weight, out): Into<'_>,
+    (rows, weight, out): MarginalRows<'_>,
     sums: &mut Expected,
 ) {
     let (l, positions) = (shape.labels, shape.positions());
@@ -327,8 +327,8 @@ fn expect_kernel<S: Simd>(
             let last: [f64; WIDTH] = std::array::from_fn(|i| weight[i] * f64::from(ends.0[i]));
             add_weighted(&work.p[..l], &last, &mut sums.end);
         }
-        if t % STEP == 1 {
-            let end = (t + STEP).min(positions);
+        if t % PAIR_BLOCK == 1 {
+            let end = (t + PAIR_BLOCK).min(positions);
             sums::batch::add_pairs(&job.edges, &[], &work.alpha, &work.gamma, &mut work.pairs, t..end);
         }
         while written >= t * l + WIDTH {
@@ -361,7 +361,7 @@ fn add_weighted(p: &[Lane], weight: &[f64; WIDTH], sums: &mut [f64]) {
 }
 
 /// Node scores and forward sums of one sentence in log space. log Z is NaN if a score is.
-fn alone(chains: &Chains<'_>, b: usize) -> (Vec<f64>, Trellis) {
+fn forward_in_log_space(chains: &Chains<'_>, b: usize) -> (Vec<f64>, Trellis) {
     let n = chains.lengths[b] as usize;
     let node: Vec<f64> =
         (0..n * chains.labels).map(|k| chains.score(b, k / chains.labels, k % chains.labels)).collect();
@@ -377,9 +377,15 @@ fn alone(chains: &Chains<'_>, b: usize) -> (Vec<f64>, Trellis) {
 ///
 /// # Safety
 /// No other thread works on the sentence.
-unsafe fn expect_alone(chains: &Chains<'_>, b: usize, weight: f64, out: &Shared<'_, f32>, sums: &mut Expected) -> f64 {
+unsafe fn expect_in_log_space(
+    chains: &Chains<'_>,
+    b: usize,
+    weight: f64,
+    out: &Shared<'_, f32>,
+    sums: &mut Expected,
+) -> f64 {
     let (l, n) = (chains.labels, chains.lengths[b] as usize);
-    let (node, mut trellis) = alone(chains, b);
+    let (node, mut trellis) = forward_in_log_space(chains, b);
     let cells = out.slice(b * chains.time * l, n * l);
     if trellis.log_z == f64::NEG_INFINITY {
         cells.fill(0.0);
@@ -408,8 +414,8 @@ unsafe fn expect_alone(chains: &Chains<'_>, b: usize, weight: f64, out: &Shared<
 
 /// # Safety
 /// No other thread works on the sentence.
-unsafe fn path_alone(chains: &Chains<'_>, b: usize, paths: &Shared<'_, i64>, scores: &Shared<'_, f64>) {
-    let (node, trellis) = alone(chains, b);
+unsafe fn path_in_log_space(chains: &Chains<'_>, b: usize, paths: &Shared<'_, i64>, scores: &Shared<'_, f64>) {
+    let (node, trellis) = forward_in_log_space(chains, b);
     let mut path = Vec::new();
     let score = Viterbi64::default().run(&Scores { labels: chains.labels, node: &node, edge: chains.edge }, &mut path);
     scores.set(b, if trellis.log_z.is_nan() { f64::NAN } else { score });

@@ -7,11 +7,11 @@ use crate::machine::simd::{prefetch, Lane, Simd, WIDTH};
 use crate::machine::system::shared::Shared;
 
 /// Prefetch distance in numbers. Sixteen rows are more streams than the hardware prefetcher follows.
-const AHEAD: usize = 4 * WIDTH;
+const PREFETCH_DISTANCE: usize = 4 * WIDTH;
 
 /// Sixteen numbers as an array, so that the compiler emits a load instead of a call to copy.
 #[inline(always)]
-fn whole(from: &[f32]) -> [f32; WIDTH] {
+fn first_sixteen(from: &[f32]) -> [f32; WIDTH] {
     *from.first_chunk().unwrap_or(&[0.0; WIDTH])
 }
 
@@ -19,7 +19,7 @@ fn whole(from: &[f32]) -> [f32; WIDTH] {
 #[derive(Clone, Copy)]
 pub struct LaneRows {
     pub begin: [usize; WIDTH],
-    pub many: [usize; WIDTH], // 0 for an unused lane
+    pub counts: [usize; WIDTH], // 0 for an unused lane
 }
 
 impl LaneRows {
@@ -28,14 +28,14 @@ impl LaneRows {
         let length = |b: &u32| chains.lengths[*b as usize] as usize * chains.labels;
         LaneRows {
             begin: std::array::from_fn(|i| group.get(i).map_or(0, |&b| b as usize * row)),
-            many: std::array::from_fn(|i| group.get(i).map_or(0, length)),
+            counts: std::array::from_fn(|i| group.get(i).map_or(0, length)),
         }
     }
 
     /// Number of scores that a lane's sentence has among at..at + 16.
     #[inline(always)]
-    fn some(&self, lane: usize, at: usize) -> usize {
-        self.many[lane].saturating_sub(at).min(WIDTH)
+    fn remaining(&self, lane: usize, at: usize) -> usize {
+        self.counts[lane].saturating_sub(at).min(WIDTH)
     }
 
     /// Read numbers at..at + 16 of all sentences, 0 past their ends. Bit i of the result: sentence i has a NaN among
@@ -45,9 +45,9 @@ impl LaneRows {
         let (mut tile, mut nan) = ([Lane::ZERO; WIDTH], 0);
         for (lane, row) in tile.iter_mut().enumerate() {
             let begin = self.begin[lane] + at;
-            prefetch(from.as_ptr().wrapping_add(begin + AHEAD));
-            match self.some(lane, at) {
-                WIDTH => row.0 = whole(&from[begin..begin + WIDTH]),
+            prefetch(from.as_ptr().wrapping_add(begin + PREFETCH_DISTANCE));
+            match self.remaining(lane, at) {
+                WIDTH => row.0 = first_sixteen(&from[begin..begin + WIDTH]),
                 0 => {}
                 n => row.0[..n].copy_from_slice(&from[begin..begin + n]),
             }
@@ -71,7 +71,7 @@ impl LaneRows {
             simd.transpose(from, &mut tile);
         }
         for (lane, row) in tile.iter().enumerate() {
-            match self.some(lane, at) {
+            match self.remaining(lane, at) {
                 WIDTH => *out.slice(self.begin[lane] + at, WIDTH).as_mut_ptr().cast() = row.0,
                 0 => {}
                 n => out.slice(self.begin[lane] + at, n).copy_from_slice(&row.0[..n]),

@@ -79,14 +79,14 @@ pub fn feasible(offsets: &[u64], sets: &[bool], of: &[u32], pairs: &[bool], l: u
     offsets
         .par_windows(2)
         .map(|o| {
-            let mut now: Vec<bool> = Vec::new();
+            let mut reachable: Vec<bool> = Vec::new();
             for t in o[0] as usize..o[1] as usize {
                 let set = &sets[of[t] as usize * l..(of[t] as usize + 1) * l];
-                now = match now.is_empty() {
+                reachable = match reachable.is_empty() {
                     true => set.to_vec(),
-                    false => (0..l).map(|y| set[y] && (0..l).any(|k| now[k] && pairs[k * l + y])).collect(),
+                    false => (0..l).map(|y| set[y] && (0..l).any(|k| reachable[k] && pairs[k * l + y])).collect(),
                 };
-                if !now.contains(&true) {
+                if !reachable.contains(&true) {
                     return false;
                 }
             }

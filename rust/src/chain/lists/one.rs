@@ -13,24 +13,24 @@ impl Sparse {
     pub fn advance(&self, a: &[f32], best: &mut [f32]) {
         let (p, l) = (&*self.pattern, self.pattern.labels);
         let (a, best) = (&a[..l], &mut best[..l]);
-        let tops = self.tops(a);
-        let shared = tops[0].map_or(f32::NEG_INFINITY, |y| a[y as usize]);
+        let largest = self.largest(a);
+        let shared = largest[0].map_or(f32::NEG_INFINITY, |y| a[y as usize]);
         for (b, &to) in best.iter_mut().zip(&p.to) {
             *b = if to { shared } else { f32::NEG_INFINITY };
         }
-        let mut least = if self.to.len() == l { shared } else { f32::NEG_INFINITY };
-        if let Some(first) = tops[0] {
-            for e in p.ahead.of(first as usize) {
+        let mut lowest = if self.to.len() == l { shared } else { f32::NEG_INFINITY };
+        if let Some(first) = largest[0] {
+            for e in p.outgoing.of(first as usize) {
                 let y = self.rows[e].label as usize;
                 if self.rows[e].value < 0.0 && p.to[y] {
-                    best[y] = self.first_not_listed(a, &tops[1..], y);
-                    least = least.min(best[y]);
+                    best[y] = self.first_not_listed(a, &largest[1..], y);
+                    lowest = lowest.min(best[y]);
                 }
             }
         }
-        for (from, (&x, &most)) in a.iter().zip(&self.most).enumerate() {
-            if x + most > least {
-                for e in &self.rows[p.ahead.of(from)] {
+        for (from, (&x, &max)) in a.iter().zip(&self.max_score).enumerate() {
+            if x + max > lowest {
+                for e in &self.rows[p.outgoing.of(from)] {
                     let b = &mut best[e.label as usize];
                     let value = x + e.value;
                     *b = if value > *b { value } else { *b };
@@ -40,8 +40,8 @@ impl Sparse {
     }
 
     /// Labels of the three largest numbers, largest first.
-    fn tops(&self, a: &[f32]) -> [Option<u32>; 3] {
-        let mut tops = [None; 3];
+    fn largest(&self, a: &[f32]) -> [Option<u32>; 3] {
+        let mut largest = [None; 3];
         let mut values = [f32::NEG_INFINITY; 3];
         for &y in &self.from {
             let x = a[y as usize];
@@ -54,17 +54,17 @@ impl Sparse {
                     2
                 };
                 values.copy_within(place..2, place + 1);
-                tops.copy_within(place..2, place + 1);
-                (values[place], tops[place]) = (x, Some(y));
+                largest.copy_within(place..2, place + 1);
+                (values[place], largest[place]) = (x, Some(y));
             }
         }
-        tops
+        largest
     }
 
-    /// Largest number of the labels whose edge to y is not listed: the first of `tops`, in descending order, or if all
-    /// of these are listed, the maximum over all labels.
-    fn first_not_listed(&self, a: &[f32], tops: &[Option<u32>], y: usize) -> f32 {
-        for top in tops {
+    /// Largest number of the labels whose edge to y is not listed: the first of `largest`, in descending order, or if
+    /// all of these are listed, the maximum over all labels.
+    fn first_not_listed(&self, a: &[f32], largest: &[Option<u32>], y: usize) -> f32 {
+        for top in largest {
             match top {
                 Some(from) if self.lists(*from, y) => {}
                 Some(from) => return a[*from as usize],

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::machine::system::testing::{self, CodePath};
 
 /// Minimum number of labels for lists. With fewer labels whole matrices are used.
-const LABELS: usize = 48;
+const MIN_LABELS: usize = 48;
 /// Use of the lists. It determines the largest share of label pairs for which lists are faster than matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -17,7 +17,7 @@ pub enum Purpose {
 impl Purpose {
     fn share(self, labels: usize) -> usize {
         match self {
-            Purpose::Training if labels >= 2 * LABELS => 2,
+            Purpose::Training if labels >= 2 * MIN_LABELS => 2,
             Purpose::Training | Purpose::Decoding => 5,
         }
     }
@@ -56,9 +56,9 @@ pub struct Pattern {
     pub labels: usize,
     pub(super) from: Vec<bool>,         // [L]
     pub(super) to: Vec<bool>,           // [L]
-    pub(super) ahead: LabelLists,       // for y': the labels y, numbered as edges
-    pub(super) behind: LabelLists,      // for y: the labels y'
-    pub(super) number: Vec<u32>,        // number of each edge of `behind`
+    pub(super) outgoing: LabelLists,    // for y': the labels y, numbered as edges
+    pub(super) incoming: LabelLists,    // for y: the labels y'
+    pub(super) number: Vec<u32>,        // number of each edge of `incoming`
     pub(super) source: Vec<EdgeSource>, // [edges]
     pub(super) features: usize,
 }
@@ -71,24 +71,27 @@ impl Pattern {
         if edges.iter().chain(forbidden).any(|&e| e as usize >= pairs) {
             return Err(Error::Value(format!("an edge is outside the {labels} by {labels} label pairs")));
         }
-        let asked = testing::is_forced(CodePath::Sparse);
-        if testing::is_forced(CodePath::Whole) || testing::is_forced(CodePath::Dense) || (labels < LABELS && !asked) {
+        let forced = testing::is_forced(CodePath::Sparse);
+        if testing::is_forced(CodePath::Whole)
+            || testing::is_forced(CodePath::Dense)
+            || (labels < MIN_LABELS && !forced)
+        {
             return Ok(None);
         }
-        let most = if asked { pairs } else { pairs / purpose.share(labels) };
-        Ok(Pattern::within(labels, edges, forbidden, most))
+        let max_edges = if forced { pairs } else { pairs / purpose.share(labels) };
+        Ok(Pattern::with_at_most(labels, edges, forbidden, max_edges))
     }
 
-    /// Return `None` if there are more edges than `most`.
-    fn within(labels: usize, edges: &[u32], forbidden: &[u32], most: usize) -> Option<Pattern> {
+    /// Return `None` if there are more edges than `max_edges`.
+    fn with_at_most(labels: usize, edges: &[u32], forbidden: &[u32], max_edges: usize) -> Option<Pattern> {
         let mut forbidden = forbidden.to_vec();
         forbidden.sort_unstable();
         forbidden.dedup();
         let mut features: Vec<(u32, u32)> = edges.iter().enumerate().map(|(i, &e)| (e, i as u32)).collect();
         features.sort_unstable();
         let (from, to) = masks(labels, &forbidden);
-        let whole = from.iter().chain(&to).all(|&x| x);
-        if whole && features.len().max(forbidden.len()) > most {
+        let uniform = from.iter().chain(&to).all(|&x| x);
+        if uniform && features.len().max(forbidden.len()) > max_edges {
             return None;
         }
         let (mut features, mut forbidden) = (&features[..], &forbidden[..]);
@@ -96,8 +99,8 @@ impl Pattern {
             labels,
             from,
             to,
-            ahead: LabelLists { ptr: vec![0], label: Vec::new() },
-            behind: LabelLists::default(),
+            outgoing: LabelLists { ptr: vec![0], label: Vec::new() },
+            incoming: LabelLists::default(),
             number: Vec::new(),
             source: Vec::new(),
             features: edges.len(),
@@ -105,20 +108,21 @@ impl Pattern {
         let mut row: Vec<(u16, EdgeSource)> = Vec::new();
         for y in 0..labels {
             let end = ((y + 1) * labels) as u64;
-            let (mine, rest) = features.split_at(features.partition_point(|f| u64::from(f.0) < end));
-            let (banned, others) = forbidden.split_at(forbidden.partition_point(|&e| u64::from(e) < end));
-            (features, forbidden) = (rest, others);
-            out.list_row(y, mine, banned, whole, &mut row);
+            let (own, rest) = features.split_at(features.partition_point(|f| u64::from(f.0) < end));
+            let (own_forbidden, rest_forbidden) =
+                forbidden.split_at(forbidden.partition_point(|&e| u64::from(e) < end));
+            (features, forbidden) = (rest, rest_forbidden);
+            out.list_row(y, own, own_forbidden, uniform, &mut row);
             for &(to, source) in &row {
-                out.ahead.label.push(to);
+                out.outgoing.label.push(to);
                 out.source.push(source);
             }
-            if out.source.len() > most {
+            if out.source.len() > max_edges {
                 return None;
             }
-            out.ahead.ptr.push(out.source.len() as u32);
+            out.outgoing.ptr.push(out.source.len() as u32);
         }
-        out.turn();
+        out.build_incoming();
         Some(out)
     }
 
@@ -128,12 +132,12 @@ impl Pattern {
         y: usize,
         features: &[(u32, u32)],
         forbidden: &[u32],
-        whole: bool,
+        uniform: bool,
         row: &mut Vec<(u16, EdgeSource)>,
     ) {
         let to = |e: u32| e as usize - y * self.labels;
         row.clear();
-        if whole {
+        if uniform {
             row.extend(features.iter().map(|&(e, i)| (to(e) as u16, EdgeSource::Feature(i))));
             row.retain(|&(z, _)| forbidden.binary_search(&((y * self.labels + z as usize) as u32)).is_err());
             row.extend(forbidden.iter().map(|&e| (to(e) as u16, EdgeSource::Forbidden)));
@@ -144,28 +148,28 @@ impl Pattern {
         features.iter().for_each(|&(e, i)| sources[to(e)] = EdgeSource::Feature(i));
         forbidden.iter().for_each(|&e| sources[to(e)] = EdgeSource::Forbidden);
         for (z, &source) in sources.iter().enumerate() {
-            let usual = if self.from[y] && self.to[z] { EdgeSource::Plain } else { EdgeSource::Forbidden };
-            if source != usual {
+            let default_source = if self.from[y] && self.to[z] { EdgeSource::Plain } else { EdgeSource::Forbidden };
+            if source != default_source {
                 row.push((z as u16, source));
             }
         }
     }
 
-    /// Compute `behind` from `ahead`.
-    fn turn(&mut self) {
+    /// Compute `incoming` from `outgoing`.
+    fn build_incoming(&mut self) {
         let (l, n) = (self.labels, self.source.len());
         let mut ptr = vec![0u32; l + 1];
-        self.ahead.label.iter().for_each(|&y| ptr[y as usize + 1] += 1);
+        self.outgoing.label.iter().for_each(|&y| ptr[y as usize + 1] += 1);
         for y in 0..l {
             ptr[y + 1] += ptr[y];
         }
         let mut next = ptr.clone();
-        self.behind = LabelLists { ptr, label: vec![0; n] };
+        self.incoming = LabelLists { ptr, label: vec![0; n] };
         self.number = vec![0; n];
         for from in 0..l {
-            for e in self.ahead.of(from) {
-                let at = &mut next[self.ahead.label[e] as usize];
-                self.behind.label[*at as usize] = from as u16;
+            for e in self.outgoing.of(from) {
+                let at = &mut next[self.outgoing.label[e] as usize];
+                self.incoming.label[*at as usize] = from as u16;
                 self.number[*at as usize] = e as u32;
                 *at += 1;
             }
@@ -190,14 +194,14 @@ impl Pattern {
     #[inline]
     pub fn find(&self, edge: u32) -> Option<usize> {
         let (from, to) = (edge as usize / self.labels, (edge as usize % self.labels) as u16);
-        let range = self.ahead.of(from);
-        self.ahead.label[range.clone()].binary_search(&to).ok().map(|at| range.start + at)
+        let range = self.outgoing.of(from);
+        self.outgoing.label[range.clone()].binary_search(&to).ok().map(|at| range.start + at)
     }
 
     /// Listed edges as label' * L + label, by number.
     pub fn edges(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.labels)
-            .flat_map(move |y| self.ahead.of(y).map(move |e| y * self.labels + self.ahead.label[e] as usize))
+            .flat_map(move |y| self.outgoing.of(y).map(move |e| y * self.labels + self.outgoing.label[e] as usize))
     }
 }
 

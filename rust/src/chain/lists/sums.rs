@@ -1,6 +1,6 @@
 //! Sums over labels and pair expectations of listed edges.
 
-use super::{Entry, Sparse, SAFE};
+use super::{Entry, Sparse, MAX_CANCELLATION};
 use crate::machine::simd::{Lane, Simd};
 use std::ops::Range;
 
@@ -26,50 +26,50 @@ impl Sparse {
     #[inline(always)]
     pub fn forward<S: Simd, const SIGNED: bool>(&self, simd: S, a: &[Lane], finish: &mut impl Finish<S>) {
         let p = &*self.pattern;
-        let way = EdgeDirection {
-            list: &self.behind,
-            ptr: &p.behind.ptr,
+        let direction = EdgeDirection {
+            list: &self.incoming,
+            ptr: &p.incoming.ptr,
             inside: &self.from,
             outside: &p.to,
-            risky: &self.before,
+            risky: &self.risky_next,
             number: Some(&p.number),
         };
-        self.sum::<S, SIGNED>(simd, &way, a, finish);
+        self.sum::<S, SIGNED>(simd, &direction, a, finish);
     }
 
     /// Pass sum_y M[y', y] a(y) of every label y' to `finish`.
     #[inline(always)]
     pub fn backward<S: Simd, const SIGNED: bool>(&self, simd: S, a: &[Lane], finish: &mut impl Finish<S>) {
         let p = &*self.pattern;
-        let way = EdgeDirection {
-            list: &self.ahead,
-            ptr: &p.ahead.ptr,
+        let direction = EdgeDirection {
+            list: &self.outgoing,
+            ptr: &p.outgoing.ptr,
             inside: &self.to,
             outside: &p.from,
-            risky: &self.after,
+            risky: &self.risky_previous,
             number: None,
         };
-        self.sum::<S, SIGNED>(simd, &way, a, finish);
+        self.sum::<S, SIGNED>(simd, &direction, a, finish);
     }
 
     #[inline(always)]
     fn sum<S: Simd, const SIGNED: bool>(
         &self,
         simd: S,
-        way: &EdgeDirection<'_>,
+        direction: &EdgeDirection<'_>,
         a: &[Lane],
         finish: &mut impl Finish<S>,
     ) {
         let l = self.pattern.labels;
         assert!(a.len() == l);
-        debug_assert!(way.ptr.len() == l + 1 && way.list.iter().all(|e| (e.label as usize) < l));
+        debug_assert!(direction.ptr.len() == l + 1 && direction.list.iter().all(|e| (e.label as usize) < l));
         let (zero, base) = (simd.splat(0.0), simd.splat(self.base));
-        let first = simd.mul(base, total(simd, a, way.inside));
-        let least = simd.mul(first, simd.splat(1.0 / SAFE));
-        let (list, labels) = (way.list.as_ptr(), a.as_ptr());
+        let first = simd.mul(base, total(simd, a, direction.inside));
+        let least = simd.mul(first, simd.splat(1.0 / MAX_CANCELLATION));
+        let (list, labels) = (direction.list.as_ptr(), a.as_ptr());
         for y in 0..l {
-            let (mut at, end) = (way.ptr[y] as usize, way.ptr[y + 1] as usize);
-            let (mut sum, mut other) = (if way.outside[y] { first } else { zero }, zero);
+            let (mut at, end) = (direction.ptr[y] as usize, direction.ptr[y + 1] as usize);
+            let (mut sum, mut other) = (if direction.outside[y] { first } else { zero }, zero);
             // SAFETY: a pattern's `ptr` are indices into its list, and the listed labels are below l.
             unsafe {
                 while at + 1 < end {
@@ -84,8 +84,8 @@ impl Sparse {
                 }
             }
             sum = simd.add(sum, other);
-            if way.risky[y] && (SIGNED || simd.greater(least, sum) != 0) {
-                sum = self.exactly(simd, way, a, y);
+            if direction.risky[y] && (SIGNED || simd.greater(least, sum) != 0) {
+                sum = self.sum_exactly(simd, direction, a, y);
             }
             finish.finish(simd, y, sum);
         }
@@ -94,17 +94,17 @@ impl Sparse {
     /// Sum of a label without differences: unlisted labels, plus listed ones. The label is risky and therefore has the
     /// first term.
     #[inline(always)]
-    fn exactly<S: Simd>(&self, simd: S, way: &EdgeDirection<'_>, a: &[Lane], y: usize) -> S::F {
-        let range = way.ptr[y] as usize..way.ptr[y + 1] as usize;
+    fn sum_exactly<S: Simd>(&self, simd: S, direction: &EdgeDirection<'_>, a: &[Lane], y: usize) -> S::F {
+        let range = direction.ptr[y] as usize..direction.ptr[y + 1] as usize;
         let (mut listed, mut others) = (simd.splat(0.0), simd.splat(0.0));
-        let mut inside = way.inside.iter().peekable();
+        let mut inside = direction.inside.iter().peekable();
         for at in range {
-            let label = way.list[at].label;
+            let label = direction.list[at].label;
             while let Some(&y) = inside.next_if(|&&y| y < label) {
                 others = simd.add(others, simd.load(&a[y as usize]));
             }
             inside.next_if(|&&y| y == label);
-            let number = way.number.map_or(at, |number| number[at] as usize);
+            let number = direction.number.map_or(at, |number| number[at] as usize);
             listed = simd.fma(simd.load(&a[label as usize]), simd.splat(self.m[number]), listed);
         }
         for &y in inside {
@@ -133,7 +133,7 @@ impl Sparse {
     /// Add left(y') right(y) to `pairs`: `add_pairs` for one position.
     #[inline(always)]
     pub fn add_step<S: Simd>(&self, simd: S, left: &[Lane], right: &[Lane], pairs: &mut [Lane]) {
-        let lists = &self.pattern.ahead;
+        let lists = &self.pattern.outgoing;
         let l = self.pattern.labels;
         assert!(pairs.len() >= lists.label.len() && left.len() == l && right.len() == l);
         let (pairs, labels, right) = (pairs.as_mut_ptr(), lists.label.as_ptr(), right.as_ptr());

@@ -85,11 +85,11 @@ pub(crate) fn best_paths<S: Find>(
             let mut best = if sparse.pattern.to[y] { tops.first } else { none };
             if !less.is_empty() {
                 // SAFETY: as above.
-                let (top, mut open) = unsafe { tops.without(simd, from, less) };
+                let (top, mut unresolved) = unsafe { tops.without(simd, from, less) };
                 best = top;
-                open &= active;
-                if open != 0 {
-                    best = sparse.search(simd, from, y, best, open);
+                unresolved &= active;
+                if unresolved != 0 {
+                    best = sparse.search(simd, from, y, best, unresolved);
                 }
             }
             for e in list {
@@ -104,7 +104,7 @@ pub(crate) fn best_paths<S: Find>(
             renormalize::sentences(simd, shape, t, &mut here[..l], &mut scores);
         }
     }
-    ways_back(simd, shape, sparse, work, emit, &mut scores);
+    backtrack(simd, shape, sparse, work, emit, &mut scores);
     scores
 }
 
@@ -112,13 +112,13 @@ impl Sparse {
     /// Scores of the edges to a label.
     #[inline(always)]
     fn list(&self, y: usize) -> &[Entry] {
-        &self.scores[self.pattern.behind.of(y)]
+        &self.scores[self.pattern.incoming.of(y)]
     }
 
     /// Whether an edge is listed.
     #[inline(always)]
     pub(super) fn lists(&self, from: u32, to: usize) -> bool {
-        self.pattern.behind.label[self.pattern.behind.of(to)].binary_search(&(from as u16)).is_ok()
+        self.pattern.incoming.label[self.pattern.incoming.of(to)].binary_search(&(from as u16)).is_ok()
     }
 
     /// Maximum over the labels whose edge to y is not listed, searched one by one for some lanes. Other lanes keep
@@ -144,7 +144,7 @@ impl Sparse {
 /// Backward pass for sixteen sentences at a time: find the label that gave the best score of the next one. The best
 /// score of each last token is added to `scores`.
 #[inline(always)]
-fn ways_back<S: Find>(
+fn backtrack<S: Find>(
     simd: S,
     shape: &Shape,
     sparse: &Sparse,
@@ -156,8 +156,8 @@ fn ways_back<S: Find>(
     let mut at = [0usize; WIDTH];
     for t in (0..shape.positions()).rev() {
         let row = &work.psi[t * l..(t + 1) * l];
-        let mut open = 0u32;
-        let mut known = Lane::ZERO;
+        let mut unresolved = 0u32;
+        let mut best_scores = Lane::ZERO;
         for lane in 0..WIDTH {
             let n = shape.lengths[lane] as usize;
             if n == t + 1 {
@@ -170,30 +170,30 @@ fn ways_back<S: Find>(
             }
             if n > t {
                 emit(lane, t, at[lane] as u16);
-                open |= 1 << lane;
-                known.0[lane] = work.alpha[t * l + at[lane]].0[lane];
+                unresolved |= 1 << lane;
+                best_scores.0[lane] = work.alpha[t * l + at[lane]].0[lane];
             }
         }
         if t > 0 {
-            before(simd, sparse, &work.psi[(t - 1) * l..t * l], &known, open, &mut at);
+            before(simd, sparse, &work.psi[(t - 1) * l..t * l], &best_scores, unresolved, &mut at);
         }
     }
 }
 
 /// Find the labels before those of `at`, given the best scores of the latter.
 #[inline(always)]
-fn before<S: Find>(simd: S, sparse: &Sparse, a: &[Lane], known: &Lane, open: u32, at: &mut [usize; WIDTH]) {
+fn before<S: Find>(simd: S, sparse: &Sparse, a: &[Lane], best_scores: &Lane, unresolved: u32, at: &mut [usize; WIDTH]) {
     let mut found = [u32::MAX; WIDTH];
     let mut left = 0;
-    for lane in (0..WIDTH).filter(|lane| open >> lane & 1 != 0) {
+    for lane in (0..WIDTH).filter(|lane| unresolved >> lane & 1 != 0) {
         for e in sparse.list(at[lane]) {
-            if a[e.label as usize].0[lane] + e.value == known.0[lane] {
+            if a[e.label as usize].0[lane] + e.value == best_scores.0[lane] {
                 found[lane] = found[lane].min(e.label);
             }
         }
         left |= u32::from(sparse.pattern.to[at[lane]]) << lane;
     }
-    let value = simd.load(known);
+    let value = simd.load(best_scores);
     for &y in &sparse.from {
         let mut equal = simd.equal(simd.load(&a[y as usize]), value) & left;
         while equal != 0 {
@@ -208,7 +208,7 @@ fn before<S: Find>(simd: S, sparse: &Sparse, a: &[Lane], known: &Lane, open: u32
             break;
         }
     }
-    for lane in (0..WIDTH).filter(|lane| open >> lane & 1 != 0) {
+    for lane in (0..WIDTH).filter(|lane| unresolved >> lane & 1 != 0) {
         at[lane] = if found[lane] == u32::MAX { 0 } else { found[lane] as usize };
     }
 }

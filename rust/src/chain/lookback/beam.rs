@@ -16,10 +16,10 @@ use std::cmp::Ordering;
 /// Scratch for one sentence at a time.
 #[derive(Default)]
 pub struct Beam {
-    kept: Vec<f32>,              // scores of the prefixes at t-1
-    back: Vec<(u32, u16)>,       // previous prefix and label of each kept prefix, in token order
-    begins: Vec<usize>,          // [T] index of each token's first prefix
-    reach: Vec<(f32, u16, u32)>, // score, label, prefix
+    kept: Vec<f32>,                   // scores of the prefixes at t-1
+    back: Vec<(u32, u16)>,            // previous prefix and label of each kept prefix, in token order
+    begins: Vec<usize>,               // [T] index of each token's first prefix
+    extensions: Vec<(f32, u16, u32)>, // score, label, prefix
     row: Vec<f32>,
     labels: Vec<u16>,
 }
@@ -27,8 +27,8 @@ pub struct Beam {
 /// Bytes that a beam needs for a sentence of `positions` tokens: the kept prefixes, their extensions, and their paths.
 pub fn bytes(labels: usize, positions: usize, beam: usize) -> usize {
     let kept = budget::power(labels, positions, beam);
-    let reached = budget::bytes(&[kept, labels, size_of::<(f32, u16, u32)>()]);
-    reached.saturating_add(budget::bytes(&[kept, positions, size_of::<(u32, u16)>() + size_of::<u16>()]))
+    let extension_bytes = budget::bytes(&[kept, labels, size_of::<(f32, u16, u32)>()]);
+    extension_bytes.saturating_add(budget::bytes(&[kept, positions, size_of::<(u32, u16)>() + size_of::<u16>()]))
 }
 
 impl Beam {
@@ -52,8 +52,8 @@ impl Beam {
         self.labels.resize(n.max(self.labels.len()), 0);
         let mut shift = 0.0;
         for t in 0..n {
-            stop::look();
-            self.reach.clear();
+            stop::check();
+            self.extensions.clear();
             for (i, &base) in self.kept.iter().enumerate() {
                 let at = i as u32;
                 self.row.clear();
@@ -80,25 +80,25 @@ impl Beam {
                 for (y, &r) in self.row.iter().enumerate() {
                     let score = base + r + x.node[t * width + y / WIDTH].0[y % WIDTH];
                     if score > f32::NEG_INFINITY {
-                        self.reach.push((score, y as u16, at));
+                        self.extensions.push((score, y as u16, at));
                     }
                 }
             }
             let order = |a: &(f32, u16, u32), b: &(f32, u16, u32)| -> Ordering {
                 b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2))
             };
-            if self.reach.len() > beam {
-                self.reach.select_nth_unstable_by(beam - 1, order);
-                self.reach.truncate(beam);
+            if self.extensions.len() > beam {
+                self.extensions.select_nth_unstable_by(beam - 1, order);
+                self.extensions.truncate(beam);
             }
-            self.reach.sort_unstable_by(order);
+            self.extensions.sort_unstable_by(order);
             self.kept.clear();
             self.begins.push(self.back.len());
-            let best = self.reach.first().map_or(0.0, |r| renormalize::shift(r.0));
-            let taken = if renormalize::is_due(t) { best } else { 0.0 };
-            shift += f64::from(taken);
-            for &(score, label, before) in &self.reach {
-                self.kept.push(score - taken);
+            let best = self.extensions.first().map_or(0.0, |r| renormalize::shift(r.0));
+            let subtracted = if renormalize::is_due(t) { best } else { 0.0 };
+            shift += f64::from(subtracted);
+            for &(score, label, before) in &self.extensions {
+                self.kept.push(score - subtracted);
                 self.back.push((before, label));
             }
         }

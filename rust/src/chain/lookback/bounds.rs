@@ -11,13 +11,13 @@ use crate::chain::viterbi::sentence::Steps;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 
-const NEVER: f32 = f32::NEG_INFINITY;
+const NEG_INF: f32 = f32::NEG_INFINITY;
 /// Relative error of a score per added row, with a large safety margin.
 const ROUNDING: f32 = 1e-6;
 
 /// Bounds of the rows of one sentence, and lower bounds of one token.
 #[derive(Default)]
-pub struct Reach {
+pub struct RowBounds {
     rows: Vec<(f32, f32)>,   // [rows of F] smallest and largest weight
     tables: Vec<(f32, f32)>, // [p + 1] smallest and largest weight of each table, accumulated from F_2
     size: f32,               // largest magnitude among them and the edges
@@ -26,25 +26,25 @@ pub struct Reach {
     slack: f32,
 }
 
-impl Reach {
+impl RowBounds {
     /// Whether cells can be bounded by rows. Cells of single labels have one entry each, and tuples have too many rows.
-    pub fn serves(terms: &Lookback) -> bool {
+    pub fn supports(terms: &Lookback) -> bool {
         terms.cell >= 2 && terms.far >= 2 && !terms.tuples
     }
 
     /// Set the rows and edges of a sentence.
     pub fn begin(&mut self, terms: &Lookback, steps: &Steps, rows: &[Lane]) {
         let (width, l) = (terms.width(), terms.labels);
-        let numbers = |lanes: &[Lane]| -> (f32, f32) {
+        let smallest_and_largest = |lanes: &[Lane]| -> (f32, f32) {
             let each = (0..l).map(|y| lanes[y / WIDTH].0[y % WIDTH]);
-            each.fold((f32::INFINITY, NEVER), |(a, b), x| (a.min(x), b.max(x)))
+            each.fold((f32::INFINITY, NEG_INF), |(a, b), x| (a.min(x), b.max(x)))
         };
         self.rows.clear();
-        self.rows.extend(rows.chunks_exact(width).take((terms.far - 1) * l).map(numbers));
+        self.rows.extend(rows.chunks_exact(width).take((terms.far - 1) * l).map(smallest_and_largest));
         self.tables.clear();
         self.tables.resize(2, (0.0, 0.0));
         for table in self.rows.chunks_exact(l) {
-            let (low, high) = table.iter().fold((f32::INFINITY, NEVER), |s, x| (s.0.min(x.0), s.1.max(x.1)));
+            let (low, high) = table.iter().fold((f32::INFINITY, NEG_INF), |s, x| (s.0.min(x.0), s.1.max(x.1)));
             let before = self.tables[self.tables.len() - 1];
             self.tables.push((before.0 + low, before.1 + high));
         }
@@ -52,7 +52,7 @@ impl Reach {
     }
 
     /// Sums over the tables of distances beyond `near`, up to `depth`.
-    fn beyond(&self, terms: &Lookback, near: usize, depth: usize) -> (f32, f32) {
+    fn far_tables(&self, terms: &Lookback, near: usize, depth: usize) -> (f32, f32) {
         let at = |q: usize| {
             let (inside, last) = (self.tables[q.min(terms.far)], terms.far);
             let shared = if q > last { (q - last) as f32 } else { 0.0 };
@@ -67,17 +67,17 @@ impl Reach {
     /// Compute the lower bounds of a token whose cells are full. `before` [prefixes, k, width] are the entries of the
     /// previous token.
     #[inline(always)]
-    pub fn floors<S: Find>(&mut self, simd: S, terms: &Lookback, before: &[Lane], k: usize, depth: usize) {
+    pub fn compute_floors<S: Find>(&mut self, simd: S, terms: &Lookback, before: &[Lane], k: usize, depth: usize) {
         let (width, l) = (terms.width(), terms.labels);
-        let keep = l.pow(terms.cell as u32 - 2);
+        let n_targets = l.pow(terms.cell as u32 - 2);
         let near = terms.cell.min(depth);
-        let beyond = self.beyond(terms, near, depth);
+        let far_tables = self.far_tables(terms, near, depth);
         self.slack = ROUNDING * (depth + 8) as f32;
         self.added.clear();
         self.floor.clear();
-        self.floor.resize(keep * k * width, Lane([NEVER; WIDTH]));
-        for prefix in 0..keep * l {
-            let (mut added, mut digits) = (beyond, prefix);
+        self.floor.resize(n_targets * k * width, Lane([NEG_INF; WIDTH]));
+        for prefix in 0..n_targets * l {
+            let (mut added, mut digits) = (far_tables, prefix);
             for q in 2..=near {
                 let row = self.rows[terms.far_row(q, digits % l)];
                 added = (added.0 + row.0, added.1 + row.1);
@@ -85,7 +85,7 @@ impl Reach {
             }
             self.added.push(added);
             let low = simd.splat(added.0);
-            let target = prefix % keep * k * width;
+            let target = prefix % n_targets * k * width;
             let entries = &before[prefix * k * width..(prefix + 1) * k * width];
             for v in 0..width {
                 for rank in 0..k {
@@ -107,7 +107,7 @@ impl Reach {
     /// Select the entries of a lane, one per label, that can be in a list of the cells they reach: bit i for number i.
     /// `target` is the row of cells reached, without the label.
     #[inline(always)]
-    pub fn within<S: Find>(
+    pub fn select_entries<S: Find>(
         &self,
         simd: S,
         prefix: usize,
@@ -118,11 +118,11 @@ impl Reach {
     ) -> u32 {
         let (base, zero) = (simd.load(entries), simd.splat(0.0));
         let floor = simd.load(&self.floor[(target * k + k - 1) * width + v]);
-        let most = simd.add(base, simd.splat(self.added[prefix].1));
+        let upper = simd.add(base, simd.splat(self.added[prefix].1));
         let depth = self.slack / ROUNDING;
         let sizes = simd.add(simd.add(magnitude(simd, base), magnitude(simd, floor)), simd.splat(depth * self.size));
-        let least = simd.sub(floor, simd.mul(simd.splat(self.slack), sizes));
-        simd.equal(simd.select_gt(least, most, simd.splat(1.0), zero), zero)
+        let lower = simd.sub(floor, simd.mul(simd.splat(self.slack), sizes));
+        simd.equal(simd.select_gt(lower, upper, simd.splat(1.0), zero), zero)
     }
 }
 

@@ -22,11 +22,11 @@ use crate::error::{Error, Result};
 use crate::machine::simd::{Lane, WIDTH};
 
 /// Maximum number of labels per cell.
-pub const MOST_CELL: usize = 3;
+pub const MAX_CELL: usize = 3;
 /// Maximum number of cells per token. Their numbers are stored as float32.
-const MOST_CELLS: usize = 1 << 22;
+const MAX_CELLS: usize = 1 << 22;
 /// Maximum number of weights in tables, or in tuples: 1 GiB of float32.
-const MOST_WEIGHTS: usize = 1 << 28;
+const MAX_WEIGHTS: usize = 1 << 28;
 
 /// Features in use. Their weights form rows: one weight per label of the token, one row per context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,14 +41,14 @@ pub struct Lookback {
 
 impl Lookback {
     pub fn check(&self) -> Result<()> {
-        if self.cell == 0 || self.cell > MOST_CELL {
+        if self.cell == 0 || self.cell > MAX_CELL {
             return Err(Error::Value(format!("m={}: expected 1, 2 or 3 labels a cell", self.cell)));
         }
         if self.far == 0 || (self.endless && self.far < 2) {
             return Err(Error::Value(format!("p={}: expected 1 or more, or infinity", self.far)));
         }
         let tables = self.far.checked_mul(self.labels).and_then(|n| n.checked_mul(self.width() * WIDTH));
-        if tables.is_none_or(|n| n > MOST_WEIGHTS) {
+        if tables.is_none_or(|n| n > MAX_WEIGHTS) {
             return Err(Error::Value(format!(
                 "p={} with {} labels makes too many weights; use a smaller p, or inf",
                 self.far, self.labels
@@ -56,7 +56,7 @@ impl Lookback {
         }
         let cells = (0..self.cell).try_fold(1usize, |n, _| n.checked_mul(self.labels));
         let weights = cells.and_then(|n| n.checked_mul(self.labels));
-        if self.labels == 0 || weights.is_none_or(|n| n > MOST_WEIGHTS) || cells.is_none_or(|n| n > MOST_CELLS) {
+        if self.labels == 0 || weights.is_none_or(|n| n > MAX_WEIGHTS) || cells.is_none_or(|n| n > MAX_CELLS) {
             return Err(Error::Value(format!(
                 "m={} with {} labels makes too many cells; use a smaller m",
                 self.cell, self.labels

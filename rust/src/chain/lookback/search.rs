@@ -7,7 +7,7 @@
 //! ```
 //! where every label further back is taken from the entry's own path. All labels y form one row of lanes, and a row is
 //! merged into the k rows of its cell by k comparisons. With m >= p this is exact Viterbi. With m < p each entry
-//! represents only its winning prefix, as in the paper. Cost per token: cells x k x (p + k) rows, less if `Reach`
+//! represents only its winning prefix, as in the paper. Cost per token: cells x k x (p + k) rows, less if `RowBounds`
 //! excludes an entry from all lists beforehand. If there are only first-order features, `Chart` finds the lists. With m
 //! = p = 2 `BoundedSearch` does, if few entries can be on the best paths.
 //!
@@ -15,7 +15,7 @@
 //! before it.
 
 use crate::chain::lookback::bounded_search::BoundedSearch;
-use crate::chain::lookback::bounds::{none_above, Reach};
+use crate::chain::lookback::bounds::{none_above, RowBounds};
 use crate::chain::lookback::Lookback;
 use crate::chain::viterbi::renormalize;
 use crate::chain::viterbi::sentence::{Chart, Steps};
@@ -27,8 +27,8 @@ use crate::machine::system::stop;
 use crate::machine::system::testing::{self, CodePath};
 
 /// Rows of cells between two checks for cancellation.
-const LOOK: usize = 256;
-const NEVER: f32 = f32::NEG_INFINITY;
+const CHECK_INTERVAL: usize = 256;
+const NEG_INF: f32 = f32::NEG_INFINITY;
 
 /// Scores of one sentence.
 #[derive(Clone, Copy)]
@@ -41,13 +41,13 @@ pub struct Sentence<'a> {
 
 /// Cell at t-1 and the target of its entries.
 #[derive(Clone, Copy)]
-struct Reached {
+struct CellStep {
     prefix: usize,
     below: usize, // prefix without the dropped label
     label: usize,
     target: usize, // row of cells at t
     depth: usize,
-    need: usize, // how many labels back the features look
+    lookback_depth: usize, // how many labels back the features look
     bounded: bool,
 }
 
@@ -57,23 +57,23 @@ pub struct Search {
     width: usize,
     k: usize,
     positions: usize,
-    now: Vec<Lane>,    // [cells / L, k, width] scores of the entries at t
-    before: Vec<Lane>, // scores of the entries at t-1
-    back: Vec<Lane>,   // [T, cells / L, k, width] index of the entry at t-1
-    row: Vec<Lane>,    // [width]
-    pad: Vec<Lane>,    // [width] 0, -infinity after the last label
-    labels: Vec<u16>,  // of the current entry, last first
+    current: Vec<Lane>, // [cells / L, k, width] scores of the entries at t
+    before: Vec<Lane>,  // scores of the entries at t-1
+    back: Vec<Lane>,    // [T, cells / L, k, width] index of the entry at t-1
+    row: Vec<Lane>,     // [width]
+    pad: Vec<Lane>,     // [width] 0, -infinity after the last label
+    labels: Vec<u16>,   // of the current entry, last first
     best: Vec<(f32, usize)>,
     shift: f64, // total subtracted by renormalising so far
-    reach: Reach,
-    few: BoundedSearch,
+    row_bounds: RowBounds,
+    bounded_search: BoundedSearch,
     chart: Chart, // first-order chart
 }
 
 impl Search {
     pub fn new(terms: Lookback) -> Search {
         let width = terms.width();
-        let mut pad = vec![Lane([NEVER; WIDTH]); width];
+        let mut pad = vec![Lane([NEG_INF; WIDTH]); width];
         for y in 0..terms.labels {
             pad[y / WIDTH].0[y % WIDTH] = 0.0;
         }
@@ -82,7 +82,7 @@ impl Search {
             width,
             k: 1,
             positions: 0,
-            now: Vec::new(),
+            current: Vec::new(),
             before: Vec::new(),
             back: Vec::new(),
             row: vec![Lane::ZERO; width],
@@ -90,8 +90,8 @@ impl Search {
             labels: Vec::new(),
             best: Vec::new(),
             shift: 0.0,
-            reach: Reach::default(),
-            few: BoundedSearch::default(),
+            row_bounds: RowBounds::default(),
+            bounded_search: BoundedSearch::default(),
             chart: Chart::new(terms.labels),
         }
     }
@@ -145,42 +145,42 @@ impl Search {
             }
             return self.chart.best_paths(simd, x.steps, k, scores, paths);
         }
-        if BoundedSearch::serves(&self.terms)
+        if BoundedSearch::supports(&self.terms)
             && x.same.is_empty()
             && !testing::is_forced(CodePath::Broad)
-            && self.few.run(simd, &self.terms, x, k, scores, paths)
+            && self.bounded_search.run(simd, &self.terms, x, k, scores, paths)
         {
             return;
         }
         let stride = self.stride();
-        if self.now.len() < stride {
-            self.now.resize(stride, Lane::ZERO);
+        if self.current.len() < stride {
+            self.current.resize(stride, Lane::ZERO);
             self.before.resize(stride, Lane::ZERO);
         }
         if self.back.len() < stride * n {
             self.back.resize(stride * n, Lane::ZERO);
         }
         self.labels.resize(n.max(self.labels.len()), 0);
-        if n > self.terms.cell && Reach::serves(&self.terms) {
-            self.reach.begin(&self.terms, x.steps, x.rows);
+        if n > self.terms.cell && RowBounds::supports(&self.terms) {
+            self.row_bounds.begin(&self.terms, x.steps, x.rows);
         }
         self.shift = 0.0;
         for t in 0..n {
-            std::mem::swap(&mut self.now, &mut self.before);
+            std::mem::swap(&mut self.current, &mut self.before);
             let filled = self.prefixes(t) * self.k * self.width;
-            self.now[..filled].fill(Lane([NEVER; WIDTH]));
+            self.current[..filled].fill(Lane([NEG_INF; WIDTH]));
             if t == 0 {
                 for v in 0..self.width {
-                    simd.store(simd.add(simd.load(&x.node[v]), simd.load(&self.pad[v])), &mut self.now[v]);
+                    simd.store(simd.add(simd.load(&x.node[v]), simd.load(&self.pad[v])), &mut self.current[v]);
                 }
                 continue;
             }
             self.step(simd, x, t);
-            for (i, s) in self.now[..filled].iter_mut().enumerate() {
+            for (i, s) in self.current[..filled].iter_mut().enumerate() {
                 simd.store(simd.add(simd.load(s), simd.load(&x.node[t * self.width + i % self.width])), s);
             }
             if renormalize::is_due(t) {
-                self.shift += renormalize::labels(simd, &mut self.now[..filled]);
+                self.shift += renormalize::labels(simd, &mut self.current[..filled]);
             }
         }
         self.finish(scores, paths);
@@ -192,33 +192,33 @@ impl Search {
         let (terms, width, k) = (self.terms, self.width, self.k);
         let l = terms.labels;
         let full = t >= terms.cell;
-        let keep = l.pow(terms.cell.saturating_sub(2) as u32);
+        let n_targets = l.pow(terms.cell.saturating_sub(2) as u32);
         let depth = terms.depth(t);
         let repeated = !x.same.is_empty() && x.same[t] != 0;
-        let mut need = if depth >= 2 { depth } else { 1 };
+        let mut lookback_depth = if depth >= 2 { depth } else { 1 };
         if repeated {
             let mut u = t;
             while x.same[u] != 0 {
                 u -= x.same[u] as usize;
             }
-            need = need.max(t - u);
+            lookback_depth = lookback_depth.max(t - u);
         }
-        let bounded = full && depth >= 2 && !repeated && Reach::serves(&terms);
+        let bounded = full && depth >= 2 && !repeated && RowBounds::supports(&terms);
         if bounded {
-            self.reach.floors(simd, &terms, &self.before, k, depth);
+            self.row_bounds.compute_floors(simd, &terms, &self.before, k, depth);
         }
         for prefix in 0..self.prefixes(t - 1) {
-            if prefix % LOOK == 0 {
-                stop::look();
+            if prefix % CHECK_INTERVAL == 0 {
+                stop::check();
             }
             let below = match full && terms.cell > 1 {
-                true => prefix % keep,
+                true => prefix % n_targets,
                 false => prefix,
             };
             for v in 0..width {
                 let lane = &self.before[prefix * k * width + v];
                 let mut labels = match bounded {
-                    true => self.reach.within(simd, prefix, below, v, (k, width), lane),
+                    true => self.row_bounds.select_entries(simd, prefix, below, v, (k, width), lane),
                     false => (1 << WIDTH) - 1,
                 };
                 while labels != 0 {
@@ -228,7 +228,12 @@ impl Search {
                         break;
                     }
                     let target = if terms.cell == 1 { 0 } else { below * l + label };
-                    self.follow(simd, x, t, Reached { prefix, below, label, target, depth, need, bounded });
+                    self.extend_cell(
+                        simd,
+                        x,
+                        t,
+                        CellStep { prefix, below, label, target, depth, lookback_depth, bounded },
+                    );
                 }
             }
         }
@@ -236,29 +241,29 @@ impl Search {
 
     /// Extend the entries of one cell at t-1 into the cells that they reach.
     #[inline(always)]
-    fn follow<S: Find>(&mut self, simd: S, x: &Sentence<'_>, t: usize, cell: Reached) {
-        let Reached { prefix, below, label, target, depth, need, bounded } = cell;
+    fn extend_cell<S: Find>(&mut self, simd: S, x: &Sentence<'_>, t: usize, cell: CellStep) {
+        let CellStep { prefix, below, label, target, depth, lookback_depth, bounded } = cell;
         let (terms, width, k, stride) = (self.terms, self.width, self.k, self.stride());
         let (l, repeated) = (terms.labels, !x.same.is_empty() && x.same[t] != 0);
         let (v, bit) = (label / WIDTH, label % WIDTH);
         for rank in 0..k {
             let at = (prefix * k + rank) * width + v;
             let (entry, base) = (at * WIDTH + bit, self.before[at].0[bit]);
-            if base == NEVER {
+            if base == NEG_INF {
                 break;
             }
             // The entries of a cell are sorted, so the remaining ones are in no list either.
             if rank > 0
                 && bounded
-                && self.reach.within(simd, prefix, below, v, (k, width), &self.before[at]) >> bit & 1 == 0
+                && self.row_bounds.select_entries(simd, prefix, below, v, (k, width), &self.before[at]) >> bit & 1 == 0
             {
                 break;
             }
             let edge = x.steps.row(0, label);
-            if need > 1 || repeated || terms.tuples {
+            if lookback_depth > 1 || repeated || terms.tuples {
                 self.labels[0] = label as u16;
                 let mut at = entry;
-                for q in 2..=need {
+                for q in 2..=lookback_depth {
                     at = self.back[(t - q + 1) * stride + at / WIDTH].0[at % WIDTH] as usize;
                     self.labels[q - 1] = (at % (width * WIDTH)) as u16;
                 }
@@ -299,20 +304,20 @@ impl Search {
             let e = simd.splat(entry as f32);
             // From last to first, comparing each with the one above, so that ties keep their order.
             let mut at = (target * k + k - 1) * width + v;
-            let mut s = simd.load(&self.now[at]);
+            let mut s = simd.load(&self.current[at]);
             if none_above(simd, x, s) {
                 continue;
             }
             let mut b = simd.load(&self.back[back + at]);
             for _ in 1..k {
-                let (above, from) = (simd.load(&self.now[at - width]), simd.load(&self.back[back + at - width]));
-                let (here, its) = (simd.select_gt(x, s, x, s), simd.select_gt(x, s, e, b));
-                simd.store(simd.select_gt(x, above, above, here), &mut self.now[at]);
-                simd.store(simd.select_gt(x, above, from, its), &mut self.back[back + at]);
+                let (above, from) = (simd.load(&self.current[at - width]), simd.load(&self.back[back + at - width]));
+                let (here, its_entry) = (simd.select_gt(x, s, x, s), simd.select_gt(x, s, e, b));
+                simd.store(simd.select_gt(x, above, above, here), &mut self.current[at]);
+                simd.store(simd.select_gt(x, above, from, its_entry), &mut self.back[back + at]);
                 (s, b) = (above, from);
                 at -= width;
             }
-            simd.store(simd.select_gt(x, s, x, s), &mut self.now[at]);
+            simd.store(simd.select_gt(x, s, x, s), &mut self.current[at]);
             simd.store(simd.select_gt(x, s, e, b), &mut self.back[back + at]);
         }
     }
@@ -332,10 +337,10 @@ impl Search {
                 }
                 for rank in 0..k {
                     let entry = ((prefix * k + rank) * width + label / WIDTH) * WIDTH + label % WIDTH;
-                    let score = self.now[entry / WIDTH].0[entry % WIDTH];
+                    let score = self.current[entry / WIDTH].0[entry % WIDTH];
                     let full = self.best.len() == k;
                     // NaN and infinity pass through, because the caller checks the first score.
-                    if score == NEVER || (full && score <= self.best[k - 1].0) {
+                    if score == NEG_INF || (full && score <= self.best[k - 1].0) {
                         break;
                     }
                     if full {
@@ -419,7 +424,7 @@ mod tests {
             let terms = Lookback { labels, cell, far, endless: false, document: false, tuples: round % 5 == 0 };
             let (width, spread) = (terms.width(), [1.0, 9.0][round as usize % 2]);
             let mut draw = |spread: f32, forbid: u64| match noise.below(10) {
-                x if x < forbid => NEVER,
+                x if x < forbid => NEG_INF,
                 _ => (noise.below(5) as f32 - 2.0) * spread,
             };
             // Lanes after the last label must not be used as scores.

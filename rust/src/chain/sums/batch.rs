@@ -26,7 +26,7 @@ use std::ops::Range;
 
 /// Positions after which the exponent of the product of scales is extracted. No scale that counts is below 1e-30, and
 /// 1e-30^9 is still a normal double.
-const TAKE_EVERY: usize = 9;
+const EXPONENT_INTERVAL: usize = 9;
 
 /// Shape of a batch of sixteen sentences.
 #[derive(Clone, Copy, Debug)]
@@ -73,12 +73,12 @@ impl<const N: usize> LogScales<N> {
 
     /// Add position t, whose alphas were multiplied by `scales`.
     #[inline(always)]
-    pub fn times(&mut self, t: usize, tops: &[f32; N], scales: &[f32; N]) {
+    pub fn multiply_scales(&mut self, t: usize, tops: &[f32; N], scales: &[f32; N]) {
         for i in 0..N {
             self.tops[i] += f64::from(tops[i]);
             self.products[i] *= f64::from(scales[i]);
         }
-        if t % TAKE_EVERY == TAKE_EVERY - 1 {
+        if t % EXPONENT_INTERVAL == EXPONENT_INTERVAL - 1 {
             for i in 0..N {
                 let p = self.products[i];
                 self.tops[i] += p * 0.0; // NaN from here on if p is not finite
@@ -106,7 +106,7 @@ pub struct Work {
     pub pairs: Vec<Lane>,   // [edges kept] sum_t alpha_{t-1}(y') gamma_t(y), lane by lane
     pub tiles: Vec<bool>,   // tiles of `pairs` to compute, all if empty
     pub lost: [f32; WIDTH], // largest share of probability that any position of a sentence lost to underflow
-    pub most: [f32; WIDTH], // largest beta and gamma of a sentence of weight 1
+    pub largest: [f32; WIDTH], // largest beta and gamma of a sentence of weight 1
 }
 
 impl Work {
@@ -259,7 +259,7 @@ pub fn forward_from<S: Simd>(
         simd.store(if full { top } else { simd.select_gt(mask, zero, top, zero) }, &mut tops);
         // The logarithm must undo the rounded factor that the alphas were multiplied by.
         simd.store(exact, &mut scales);
-        logs.times(t, &tops.0, &scales.0);
+        logs.multiply_scales(t, &tops.0, &scales.0);
     }
     let (mut scale, mut entry) = (Lane::ZERO, Lane::ZERO);
     simd.store(worst, &mut scale);
@@ -269,7 +269,7 @@ pub fn forward_from<S: Simd>(
         let z = logs.log_z(i, n, edges.max);
         let bounds = edges.underflow.bounds(scale.0[i], entry.0[i]).filter(|_| z.is_finite());
         log_z[i] = if n == 0 { 0.0 } else { bounds.map_or(f64::NAN, |_| z) };
-        (work.lost[i], work.most[i]) = bounds.unwrap_or_default();
+        (work.lost[i], work.largest[i]) = bounds.unwrap_or_default();
     }
 }
 
@@ -282,11 +282,11 @@ pub fn clear_lane(shape: &Shape, work: &mut Work, lane: usize) {
 }
 
 /// Backward step at position t: compute gamma_t from beta_t and write the weighted marginals of position t to `work.p`,
-/// or over psi_t if `OVER`. With lists of edges and `OVER`, only the last two gammas are kept, in alternating rows.
-/// Call for t = T-1 down to 0. The marginals in `work.p` are normalized to sum to the weight, because the rounding
-/// errors of beta_t would accumulate over a long sentence.
+/// or over psi_t if `IN_PLACE`. With lists of edges and `IN_PLACE`, only the last two gammas are kept, in alternating
+/// rows. Call for t = T-1 down to 0. The marginals in `work.p` are normalized to sum to the weight, because the
+/// rounding errors of beta_t would accumulate over a long sentence.
 #[inline(always)]
-pub fn backward_step<S: Simd, const OVER: bool>(
+pub fn backward_step<S: Simd, const IN_PLACE: bool>(
     simd: S,
     shape: &Shape,
     edges: &Edges,
@@ -297,7 +297,7 @@ pub fn backward_step<S: Simd, const OVER: bool>(
     let l = shape.labels;
     debug_assert!(edges.labels == l && work.is_reserved(shape) && t < shape.positions());
     let ends = shape.ends(t);
-    let (here, after) = if OVER && edges.sparse.is_some() {
+    let (here, after) = if IN_PLACE && edges.sparse.is_some() {
         let (even, odd) = work.gamma[..2 * l].split_at_mut(l);
         match t % 2 {
             0 => (even, odd),
@@ -319,27 +319,27 @@ pub fn backward_step<S: Simd, const OVER: bool>(
     };
     if t + 1 == shape.positions() {
         for y in 0..l {
-            step.finish::<OVER>(simd, y, simd.splat(0.0));
+            step.finish::<IN_PLACE>(simd, y, simd.splat(0.0));
         }
     } else if let Some(sparse) = &edges.sparse {
-        sparse.backward::<S, false>(simd, &after[..l], &mut Back::<S, OVER>(&mut step));
+        sparse.backward::<S, false>(simd, &after[..l], &mut BackwardAdapter::<S, IN_PLACE>(&mut step));
     } else {
         let from = &after[..l];
         by_block!([1 2 3 4 5 6 7 8 9 10 11 12] even S::BLOCK, l, y, N => {
             let sum = product::<S, N>(simd, &edges.transposed, l, from, y);
             for j in 0..N {
-                step.finish::<OVER>(simd, y + j, sum[j]);
+                step.finish::<IN_PLACE>(simd, y + j, sum[j]);
             }
         });
     }
-    if !OVER {
+    if !IN_PLACE {
         let mut sum = simd.splat(0.0);
         for p in &*step.p {
             sum = simd.add(sum, simd.load(p));
         }
-        let back = simd.select_gt(sum, simd.splat(0.0), simd.div(step.weight, sum), simd.splat(1.0));
+        let rescale = simd.select_gt(sum, simd.splat(0.0), simd.div(step.weight, sum), simd.splat(1.0));
         for x in step.p.iter_mut().chain(step.gamma.iter_mut().take(l)) {
-            simd.store(simd.mul(simd.load(x), back), x);
+            simd.store(simd.mul(simd.load(x), rescale), x);
         }
     }
 }
@@ -381,36 +381,36 @@ struct BackwardStep<'a, S: Simd> {
 
 impl<S: Simd> BackwardStep<'_, S> {
     #[inline(always)]
-    fn finish<const OVER: bool>(&mut self, simd: S, y: usize, mut beta: S::F) {
+    fn finish<const IN_PLACE: bool>(&mut self, simd: S, y: usize, mut beta: S::F) {
         let zero = simd.splat(0.0);
         if self.last {
             beta = simd.select_gt(self.ends, zero, self.weight, beta);
         }
         let (alpha, psi) = (simd.load(&self.alpha[y]), simd.load(&self.psi[y]));
-        simd.store(simd.mul(alpha, beta), if OVER { &mut self.psi[y] } else { &mut self.p[y] });
+        simd.store(simd.mul(alpha, beta), if IN_PLACE { &mut self.psi[y] } else { &mut self.p[y] });
         let gamma = simd.mul(simd.mul(psi, beta), self.inverse);
         simd.store(simd.select_gt(alpha, zero, gamma, zero), &mut self.gamma[y]);
     }
 }
 
 /// Adapter that applies `BackwardStep` to sums over lists of edges.
-struct Back<'a, 'b, S: Simd, const OVER: bool>(&'a mut BackwardStep<'b, S>);
+struct BackwardAdapter<'a, 'b, S: Simd, const IN_PLACE: bool>(&'a mut BackwardStep<'b, S>);
 
-impl<S: Simd, const OVER: bool> Finish<S> for Back<'_, '_, S, OVER> {
+impl<S: Simd, const IN_PLACE: bool> Finish<S> for BackwardAdapter<'_, '_, S, IN_PLACE> {
     #[inline(always)]
     fn finish(&mut self, simd: S, y: usize, sum: S::F) {
-        self.0.finish::<OVER>(simd, y, sum);
+        self.0.finish::<IN_PLACE>(simd, y, sum);
     }
 }
 
 /// Mark the tiles of `add_pairs` that contain any of the given edges (label' * L + label).
 pub fn tiles<S: Simd>(_: S, labels: usize, edges: &[u32]) -> Vec<bool> {
-    let mut asked = vec![false; labels * labels];
-    edges.iter().for_each(|&e| asked[e as usize] = true);
+    let mut requested = vec![false; labels * labels];
+    edges.iter().for_each(|&e| requested[e as usize] = true);
     let mut out = Vec::new();
-    by_block!([1 2 3 4] even S::TALL, labels, from, P => {
-        by_block!([1 2 3 4 5 6] even S::WIDE, labels, to, Q => {
-            out.push((from..from + P).any(|y| asked[y * labels + to..y * labels + to + Q].contains(&true)));
+    by_block!([1 2 3 4] even S::TILE_ROWS, labels, from, P => {
+        by_block!([1 2 3 4 5 6] even S::TILE_COLUMNS, labels, to, Q => {
+            out.push((from..from + P).any(|y| requested[y * labels + to..y * labels + to + Q].contains(&true)));
         });
     });
     out
@@ -419,10 +419,10 @@ pub fn tiles<S: Simd>(_: S, labels: usize, edges: &[u32]) -> Vec<bool> {
 dispatch!(
     /// Add sum_t left_{t-1}(y') right_t(y) over the given positions, the first of which is at least 1, to `pairs`. This
     /// is a matrix product in register tiles, over a few positions at a time so that both factors stay in the L1 cache.
-    /// `wanted` selects the tiles to compute, all if empty. `left` and `right` are [T, L], and `pairs` has at least one
-    /// lane per kept edge. Compiled as a function of its own for the reason given at `forward`.
+    /// `selected` selects the tiles to compute, all if empty. `left` and `right` are [T, L], and `pairs` has at least
+    /// one lane per kept edge. Compiled as a function of its own for the reason given at `forward`.
     pub fn add_pairs(
-        edges: &Edges, wanted: &[bool], left: &[Lane], right: &[Lane], pairs: &mut [Lane], positions: Range<usize>
+        edges: &Edges, selected: &[bool], left: &[Lane], right: &[Lane], pairs: &mut [Lane], positions: Range<usize>
     ) = add_kernel
 );
 
@@ -430,7 +430,7 @@ dispatch!(
 fn add_kernel<S: Simd>(
     simd: S,
     edges: &Edges,
-    wanted: &[bool],
+    selected: &[bool],
     left: &[Lane],
     right: &[Lane],
     pairs: &mut [Lane],
@@ -444,10 +444,10 @@ fn add_kernel<S: Simd>(
     assert!(begin > 0 && left.len() >= n * l && right.len() >= n * l && pairs.len() >= l * l);
     while begin < n {
         let end = (begin + STEP).min(n);
-        let mut wanted = wanted.iter();
-        by_block!([1 2 3 4] even S::TALL, l, from, P => {
-            by_block!([1 2 3 4 5 6] even S::WIDE, l, to, Q => {
-                if wanted.next() != Some(&false) {
+        let mut selected = selected.iter();
+        by_block!([1 2 3 4] even S::TILE_ROWS, l, from, P => {
+            by_block!([1 2 3 4 5 6] even S::TILE_COLUMNS, l, to, Q => {
+                if selected.next() != Some(&false) {
                     let mut sum = [[simd.splat(0.0); Q]; P];
                     for (i, row) in sum.iter_mut().enumerate() {
                         for (j, s) in row.iter_mut().enumerate() {

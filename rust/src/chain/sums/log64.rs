@@ -2,7 +2,7 @@
 //! between positions. The exact implementation behind the lattice functions and edge attributes, and for the sentences
 //! flagged by the scaled recursions of `batch`.
 
-use crate::chain::lattice::{log_sum_exp, weigh, Scores};
+use crate::chain::lattice::{exponentiate, log_sum_exp, Scores};
 use crate::machine::system::testing::{self, CodePath};
 
 /// Forward and backward log sums [T, L] of one sentence, each row less its largest number.
@@ -17,13 +17,13 @@ use crate::machine::system::testing::{self, CodePath};
 #[derive(Default)]
 pub struct Trellis {
     labels: usize,
-    alpha: Vec<f64>, // log sum over prefixes that end in y at t, including the node score of t, less `rise`
-    beta: Vec<f64>,  // log sum over suffixes after y at t, less `fall`
+    alpha: Vec<f64>, // log sum over prefixes that end in y at t, including the node score of t, less `alpha_shift`
+    beta: Vec<f64>,  // log sum over suffixes after y at t, less `beta_shift`
     pub log_z: f64,
-    rise: Vec<f64>,        // [T]
-    fall: Vec<f64>,        // [T]
-    lift: Vec<f64>,        // [T] largest node score
-    crest: Vec<f64>,       // [T] largest forward sum of t, subtracted after `lift` and the largest edge
+    alpha_shift: Vec<f64>, // [T]
+    beta_shift: Vec<f64>,  // [T]
+    node_max: Vec<f64>,    // [T] largest node score
+    row_max: Vec<f64>,     // [T] largest forward sum of t, subtracted after `node_max` and the largest edge
     norm: Vec<(f64, f64)>, // [T] log sum of alpha + beta: the largest, and the log of the sum of e^{x - largest}
     edge: Vec<f64>,        // edges that `factors` were computed from
     factors: Vec<f64>,     // [L, L] e^{A - top}
@@ -34,30 +34,30 @@ pub struct Trellis {
 
 /// Largest value, or 0 if it is not finite.
 fn largest(values: impl Iterator<Item = f64>) -> f64 {
-    let most = values.fold(f64::NEG_INFINITY, f64::max);
-    if most.is_finite() {
-        most
+    let max = values.fold(f64::NEG_INFINITY, f64::max);
+    if max.is_finite() {
+        max
     } else {
         0.0
     }
 }
 
 /// Sums below this may have lost terms.
-pub(crate) const TINY: f64 = 1e-250;
+pub(crate) const MIN_SUM: f64 = 1e-250;
 
 /// Smallest sum that is accepted without recomputation.
-pub(crate) fn least() -> f64 {
+pub(crate) fn min_sum() -> f64 {
     if testing::is_forced(CodePath::Slow) {
         f64::INFINITY
     } else {
-        TINY
+        MIN_SUM
     }
 }
 
-/// Compute the factors e^{A - top} of edges and copy the edges to `noted`.
-fn prepare(edge: &[f64], noted: &mut Vec<f64>, factors: &mut Vec<f64>, top: &mut f64) {
-    noted.clear();
-    noted.extend_from_slice(edge);
+/// Compute the factors e^{A - top} of edges and copy the edges to `kept_edge`.
+fn prepare(edge: &[f64], kept_edge: &mut Vec<f64>, factors: &mut Vec<f64>, top: &mut f64) {
+    kept_edge.clear();
+    kept_edge.extend_from_slice(edge);
     *top = largest(edge.iter().copied());
     factors.clear();
     factors.extend(edge.iter().map(|a| (a - *top).exp()));
@@ -76,20 +76,20 @@ impl Trellis {
         self.labels = l;
         self.alpha.clear();
         self.alpha.extend_from_slice(scores.node);
-        [&mut self.rise, &mut self.lift, &mut self.crest].into_iter().for_each(|v| v.clear());
-        let (least, mut rise) = (least(), 0.0);
+        [&mut self.alpha_shift, &mut self.node_max, &mut self.row_max].into_iter().for_each(|v| v.clear());
+        let (min_sum, mut alpha_shift) = (min_sum(), 0.0);
         for t in 0..n {
             let (before, here) = self.alpha.split_at_mut(t * l);
             let here = &mut here[..l];
-            let lift = largest(here.iter().copied());
-            here.iter_mut().for_each(|x| *x -= lift);
-            rise += lift;
+            let node_max = largest(here.iter().copied());
+            here.iter_mut().for_each(|x| *x -= node_max);
+            alpha_shift += node_max;
             if t > 0 {
                 let (edge, before) = (scores.edge(t), &before[(t - 1) * l..]);
                 if self.edge != edge {
                     prepare(edge, &mut self.edge, &mut self.factors, &mut self.top);
                 }
-                let most = weigh(before.iter().copied(), &mut self.weights);
+                let max = exponentiate(before.iter().copied(), &mut self.weights);
                 self.sums.clear();
                 self.sums.resize(l, 0.0);
                 for (k, &x) in self.weights.iter().enumerate() {
@@ -98,22 +98,22 @@ impl Trellis {
                     }
                 }
                 for y in 0..l {
-                    here[y] += if self.sums[y] > least {
-                        most + self.sums[y].ln()
+                    here[y] += if self.sums[y] > min_sum {
+                        max + self.sums[y].ln()
                     } else {
                         log_sum_exp((0..l).map(|k| before[k] + (edge[k * l + y] - self.top)))
                     };
                 }
-                rise += self.top;
+                alpha_shift += self.top;
             }
-            let crest = largest(here.iter().copied());
-            here.iter_mut().for_each(|x| *x -= crest);
-            rise += crest;
-            self.rise.push(rise);
-            self.lift.push(lift);
-            self.crest.push(crest);
+            let row_max = largest(here.iter().copied());
+            here.iter_mut().for_each(|x| *x -= row_max);
+            alpha_shift += row_max;
+            self.alpha_shift.push(alpha_shift);
+            self.node_max.push(node_max);
+            self.row_max.push(row_max);
         }
-        self.log_z = if n == 0 { 0.0 } else { rise + log_sum_exp(self.alpha[(n - 1) * l..].iter().copied()) };
+        self.log_z = if n == 0 { 0.0 } else { alpha_shift + log_sum_exp(self.alpha[(n - 1) * l..].iter().copied()) };
         self.log_z
     }
 
@@ -122,49 +122,49 @@ impl Trellis {
         let (l, n) = (scores.labels, scores.positions());
         self.beta.clear();
         self.beta.resize(n * l, 0.0);
-        self.fall.clear();
-        self.fall.resize(n, 0.0);
-        let least = least();
+        self.beta_shift.clear();
+        self.beta_shift.resize(n, 0.0);
+        let min_sum = min_sum();
         for t in (1..n).rev() {
-            let (edge, node, lift) = (scores.edge(t), &scores.node[t * l..(t + 1) * l], self.lift[t]);
+            let (edge, node, node_max) = (scores.edge(t), &scores.node[t * l..(t + 1) * l], self.node_max[t]);
             self.prepare(edge);
             let (here, after) = self.beta.split_at_mut(t * l);
             let here = &mut here[(t - 1) * l..];
-            let most = weigh(node.iter().zip(&after[..l]).map(|(s, b)| s - lift + b), &mut self.weights);
+            let max = exponentiate(node.iter().zip(&after[..l]).map(|(s, b)| s - node_max + b), &mut self.weights);
             for k in 0..l {
                 let factors = &self.factors[k * l..(k + 1) * l];
                 let sum: f64 = self.weights.iter().zip(factors).map(|(x, f)| x * f).sum();
-                here[k] = if sum > least {
-                    most + sum.ln()
+                here[k] = if sum > min_sum {
+                    max + sum.ln()
                 } else {
-                    log_sum_exp((0..l).map(|y| edge[k * l + y] - self.top + (node[y] - lift + after[y])))
+                    log_sum_exp((0..l).map(|y| edge[k * l + y] - self.top + (node[y] - node_max + after[y])))
                 };
             }
-            let crest = largest(here.iter().copied());
-            here.iter_mut().for_each(|x| *x -= crest);
-            self.fall[t - 1] = self.fall[t] + lift + self.top + crest;
+            let row_max = largest(here.iter().copied());
+            here.iter_mut().for_each(|x| *x -= row_max);
+            self.beta_shift[t - 1] = self.beta_shift[t] + node_max + self.top + row_max;
         }
         self.norm.clear();
         for (alpha, beta) in self.alpha.chunks_exact(l).zip(self.beta.chunks_exact(l)) {
-            let most = weigh(alpha.iter().zip(beta).map(|(a, b)| a + b), &mut self.sums);
-            self.norm.push((most, self.sums.iter().sum::<f64>().ln()));
+            let max = exponentiate(alpha.iter().zip(beta).map(|(a, b)| a + b), &mut self.sums);
+            self.norm.push((max, self.sums.iter().sum::<f64>().ln()));
         }
     }
 
     /// Log sum over the prefixes that end in y at t, including the node score of t, with `at` = t L + y.
     pub fn alpha(&self, at: usize) -> f64 {
-        self.alpha[at] + self.rise[at / self.labels]
+        self.alpha[at] + self.alpha_shift[at / self.labels]
     }
 
     /// Log sum over the suffixes after y at t, with `at` = t L + y.
     pub fn beta(&self, at: usize) -> f64 {
-        self.beta[at] + self.fall[at / self.labels]
+        self.beta[at] + self.beta_shift[at / self.labels]
     }
 
     /// log p_t(y), with `at` = t L + y.
     pub fn log_marginal(&self, at: usize) -> f64 {
-        let (most, log_sum) = self.norm[at / self.labels];
-        self.alpha[at] + self.beta[at] - most - log_sum
+        let (max, log_sum) = self.norm[at / self.labels];
+        self.alpha[at] + self.beta[at] - max - log_sum
     }
 
     /// p_t(y), with `at` = t L + y.
@@ -174,25 +174,25 @@ impl Trellis {
 
     /// log p_t(y', y) of all pairs [L, L] of the step into t >= 1.
     pub fn log_pairs(&self, scores: &Scores<'_>, t: usize) -> Vec<f64> {
-        let (l, edge, lift) = (scores.labels, scores.edge(t), self.lift[t]);
-        let (most, log_sum) = self.norm[t];
-        let off = self.crest[t] + most + log_sum;
+        let (l, edge, node_max) = (scores.labels, scores.edge(t), self.node_max[t]);
+        let (max, log_sum) = self.norm[t];
+        let offset = self.row_max[t] + max + log_sum;
         let (top, before) = (largest(edge.iter().copied()), &self.alpha[(t - 1) * l..t * l]);
-        let here = |y: usize| scores.node[t * l + y] - lift + self.beta[t * l + y];
-        (0..l * l).map(|pair| before[pair / l] + (edge[pair] - top) + here(pair % l) - off).collect()
+        let here = |y: usize| scores.node[t * l + y] - node_max + self.beta[t * l + y];
+        (0..l * l).map(|pair| before[pair / l] + (edge[pair] - top) + here(pair % l) - offset).collect()
     }
 
     /// out += factor p_t, all pairs [L, L] of the step into t >= 1.
     pub fn add_pairs(&mut self, scores: &Scores<'_>, t: usize, factor: f64, out: &mut [f64]) {
         let l = scores.labels;
         self.prepare(scores.edge(t));
-        let (before, here, lift) = (&self.alpha[(t - 1) * l..t * l], t * l..(t + 1) * l, self.lift[t]);
-        let first = weigh(before.iter().copied(), &mut self.weights);
+        let (before, here, node_max) = (&self.alpha[(t - 1) * l..t * l], t * l..(t + 1) * l, self.node_max[t]);
+        let first = exponentiate(before.iter().copied(), &mut self.weights);
         let nodes = scores.node[here.clone()].iter().zip(&self.beta[here]);
-        let second = weigh(nodes.map(|(s, b)| s - lift + b), &mut self.sums);
-        let (most, log_sum) = self.norm[t];
-        let scale = (first + second - self.crest[t] - most - log_sum).exp();
-        if scale > least() && scale < 1.0 / TINY {
+        let second = exponentiate(nodes.map(|(s, b)| s - node_max + b), &mut self.sums);
+        let (max, log_sum) = self.norm[t];
+        let scale = (first + second - self.row_max[t] - max - log_sum).exp();
+        if scale > min_sum() && scale < 1.0 / MIN_SUM {
             for (a, x) in self.weights.iter().enumerate() {
                 let x = x * factor * scale;
                 let factors = &self.factors[a * l..(a + 1) * l];
@@ -225,8 +225,8 @@ pub fn normalize_locally(labels: usize, node: &mut [f64], edge: &[f64]) {
     }
     // A constant in a row does not affect its classifier. Near 0 no digits of the rows before are lost.
     for row in node.chunks_exact_mut(l) {
-        let lift = largest(row.iter().copied());
-        row.iter_mut().for_each(|x| *x -= lift);
+        let node_max = largest(row.iter().copied());
+        row.iter_mut().for_each(|x| *x -= node_max);
     }
     let first = log_sum_exp(node[..l].iter().copied());
     node[..l].iter_mut().for_each(|x| *x -= first);

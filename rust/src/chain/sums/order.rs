@@ -41,11 +41,11 @@ impl Graph {
         graph.level.push(graph.code.len());
         graph.last = graph.code.iter().map(|&c| (c as usize % labels) as u16).collect();
         let (states, stems) = (graph.code.len(), graph.level[order - 1]);
-        let (l, keep) = (labels as u32, (labels as u32).pow(order as u32 - 1));
+        let (l, modulus) = (labels as u32, (labels as u32).pow(order as u32 - 1));
         graph.stem = (0..states)
             .map(|s| match s < stems {
                 true => s as u32,
-                false => graph.longest(order - 1, graph.code[s] % keep) as u32,
+                false => graph.longest(order - 1, graph.code[s] % modulus) as u32,
             })
             .collect();
         graph.target = (0..stems)
@@ -117,7 +117,7 @@ pub struct OrderWork {
 
 impl OrderWork {
     /// Compute alpha from node scores [T, L]. Return log Z, which is not finite if no path is allowed.
-    pub fn forward(&mut self, graph: &Graph, moves: &ArcFactors, node: &[f64]) -> f64 {
+    pub fn forward(&mut self, graph: &Graph, factors: &ArcFactors, node: &[f64]) -> f64 {
         let (l, states) = (graph.labels, graph.states());
         let n = node.len() / l;
         self.alpha.clear();
@@ -125,7 +125,7 @@ impl OrderWork {
         self.rows.resize(graph.target.len(), 0.0);
         self.psi.clear();
         self.scale.clear();
-        let mut log_z = moves.max * n.saturating_sub(1) as f64;
+        let mut log_z = factors.max * n.saturating_sub(1) as f64;
         for t in 0..n {
             let row = &node[t * l..(t + 1) * l];
             let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -134,23 +134,23 @@ impl OrderWork {
             }
             self.psi.extend(row.iter().map(|x| (x - top).exp()));
             let psi = &self.psi[t * l..];
-            let (before, now) = self.alpha.split_at_mut(t * states);
-            let now = &mut now[..states];
+            let (before, current) = self.alpha.split_at_mut(t * states);
+            let current = &mut current[..states];
             if t == 0 {
-                now[..l].copy_from_slice(psi);
+                current[..l].copy_from_slice(psi);
             } else {
                 self.rows.fill(0.0);
-                push(graph, &moves.m, &before[(t - 1) * states..], &mut self.rows);
+                push(graph, &factors.m, &before[(t - 1) * states..], &mut self.rows);
                 for (i, (&to, &x)) in graph.target.iter().zip(&self.rows).enumerate() {
-                    now[to as usize] += x * psi[i % l];
+                    current[to as usize] += x * psi[i % l];
                 }
             }
-            let sum: f64 = now.iter().sum();
+            let sum: f64 = current.iter().sum();
             if !(sum > 1e-250 && sum.is_finite()) {
                 return if sum == 0.0 { f64::NEG_INFINITY } else { f64::NAN };
             }
             let inverse = 1.0 / sum;
-            now.iter_mut().for_each(|a| *a *= inverse);
+            current.iter_mut().for_each(|a| *a *= inverse);
             self.scale.push(inverse);
             log_z += sum.ln() + top;
         }
@@ -159,7 +159,7 @@ impl OrderWork {
 
     /// Write marginals to `p` [T, L]. Unless `expected` [arcs] is empty, add the expectations of arcs to it, divided by
     /// M and multiplied by `weight`.
-    pub fn backward(&mut self, graph: &Graph, moves: &ArcFactors, weight: f64, p: &mut [f64], expected: &mut [f64]) {
+    pub fn backward(&mut self, graph: &Graph, factors: &ArcFactors, weight: f64, p: &mut [f64], expected: &mut [f64]) {
         let (l, states) = (graph.labels, graph.states());
         let n = p.len() / l;
         p.fill(0.0);
@@ -173,7 +173,7 @@ impl OrderWork {
                 for (x, &to) in self.rows.iter_mut().zip(&graph.target) {
                     *x = self.gamma[to as usize];
                 }
-                pull(graph, &moves.m, &self.rows, alpha, weight, &mut self.beta, expected);
+                pull(graph, &factors.m, &self.rows, alpha, weight, &mut self.beta, expected);
             }
             let (psi, scale) = (&self.psi[t * l..], self.scale[t]);
             for (s, &y) in graph.last.iter().enumerate() {

@@ -22,7 +22,7 @@ use crate::machine::simd::{Lane, Simd, WIDTH};
 
 /// Additional scratch, each [T, L].
 #[derive(Default)]
-pub struct More {
+pub struct PointwiseWork {
     pub p: Vec<Lane>, // marginals, then residuals
     pub u: Vec<Lane>,
     pub v: Vec<Lane>,
@@ -30,7 +30,7 @@ pub struct More {
     product: Vec<Lane>,   // [L]
 }
 
-impl More {
+impl PointwiseWork {
     pub fn reserve(&mut self, shape: &Shape) {
         let n = shape.positions() * shape.labels;
         for v in [&mut self.p, &mut self.u, &mut self.v] {
@@ -53,21 +53,21 @@ impl<S: Simd> Finish<S> for StoreSums<'_> {
     }
 }
 
-/// M-weighted sums of `from` over all labels: out(y) = sum_k from(k) M[k, y] (`AHEAD`), or sum_k M[y, k] from(k).
+/// M-weighted sums of `from` over all labels: out(y) = sum_k from(k) M[k, y] (`FORWARD`), or sum_k M[y, k] from(k).
 /// `from` and `out` are [L].
 #[inline(always)]
-fn apply<S: Simd, const AHEAD: bool>(simd: S, edges: &Edges, from: &[Lane], out: &mut [Lane]) {
+fn apply<S: Simd, const FORWARD: bool>(simd: S, edges: &Edges, from: &[Lane], out: &mut [Lane]) {
     let l = edges.labels;
     debug_assert!(from.len() == l && out.len() == l);
     if let Some(sparse) = &edges.sparse {
-        let mut kept = StoreSums(out);
-        return if AHEAD {
-            sparse.forward::<S, true>(simd, from, &mut kept)
+        let mut stored = StoreSums(out);
+        return if FORWARD {
+            sparse.forward::<S, true>(simd, from, &mut stored)
         } else {
-            sparse.backward::<S, true>(simd, from, &mut kept)
+            sparse.backward::<S, true>(simd, from, &mut stored)
         };
     }
-    let m = if AHEAD { &edges.m } else { &edges.transposed };
+    let m = if FORWARD { &edges.m } else { &edges.transposed };
     let mut y = 0;
     while y < l {
         if y + 4 <= l {
@@ -93,79 +93,79 @@ fn inner<S: Simd>(simd: S, a: &[Lane], b: &[Lane]) -> S::F {
     sum
 }
 
-/// Write residuals, without subtracting omega at the gold label, to `more.p`, and the factors of the pair residuals to
-/// `more.u` and `more.v`. Inputs: alpha in `work.alpha`, gamma in `work.gamma`, psi in `work.psi`, p in `more.p`, and
-/// `more.omega`. `gold(t, lane)` is the gold label. `edges` must have the shape's labels, and `work` and `more` must be
-/// reserved for the shape.
+/// Write residuals, without subtracting omega at the gold label, to `extra.p`, and the factors of the pair residuals to
+/// `extra.u` and `extra.v`. Inputs: alpha in `work.alpha`, gamma in `work.gamma`, psi in `work.psi`, p in `extra.p`,
+/// and `extra.omega`. `gold(t, lane)` is the gold label. `edges` must have the shape's labels, and `work` and `extra`
+/// must be reserved for the shape.
 #[inline(always)]
 pub fn residuals<S: Simd>(
     simd: S,
     shape: &Shape,
     edges: &Edges,
     work: &Work,
-    more: &mut More,
+    extra: &mut PointwiseWork,
     gold: impl Fn(usize, usize) -> usize,
 ) {
     let (l, n) = (shape.labels, shape.positions());
-    debug_assert!(edges.labels == l && [&more.p, &more.u, &more.v].iter().all(|v| v.len() >= n * l));
+    debug_assert!(edges.labels == l && [&extra.p, &extra.u, &extra.v].iter().all(|v| v.len() >= n * l));
     // Gold marginals, before `p` is overwritten by residuals.
-    let active = |t: usize, lane: usize| (t as u32) < shape.lengths[lane] && more_active(work, t, lane);
+    let active = |t: usize, lane: usize| (t as u32) < shape.lengths[lane] && is_active(work, t, lane);
     let mut share = vec![Lane::ZERO; n];
     for (t, s) in share.iter_mut().enumerate() {
         for lane in 0..WIDTH {
             if active(t, lane) {
-                let p = more.p[t * l + gold(t, lane)].0[lane];
-                s.0[lane] = if p > 0.0 { more.omega[t].0[lane] / p } else { 0.0 };
+                let p = extra.p[t * l + gold(t, lane)].0[lane];
+                s.0[lane] = if p > 0.0 { extra.omega[t].0[lane] / p } else { 0.0 };
             }
         }
     }
     for t in 0..n {
-        let (inverse, mut omega) = (simd.load(&work.inverse[t]), simd.load(&more.omega[t]));
+        let (inverse, mut omega) = (simd.load(&work.inverse[t]), simd.load(&extra.omega[t]));
         if t > 0 {
-            let (before, _) = more.u.split_at(t * l);
-            apply::<S, true>(simd, edges, &before[(t - 1) * l..], &mut more.product[..l]);
-            omega = simd.sub(omega, inner(simd, &more.product[..l], &work.gamma[t * l..(t + 1) * l]));
+            let (before, _) = extra.u.split_at(t * l);
+            apply::<S, true>(simd, edges, &before[(t - 1) * l..], &mut extra.product[..l]);
+            omega = simd.sub(omega, inner(simd, &extra.product[..l], &work.gamma[t * l..(t + 1) * l]));
         }
         for y in 0..l {
             let at = t * l + y;
-            let mut residual = simd.mul(omega, simd.load(&more.p[at]));
+            let mut residual = simd.mul(omega, simd.load(&extra.p[at]));
             let mut u = simd.mul(omega, simd.load(&work.alpha[at]));
             if t > 0 {
-                let moved = simd.load(&more.product[y]);
-                residual = simd.fma(simd.load(&work.gamma[at]), moved, residual);
-                u = simd.fma(simd.mul(simd.load(&work.psi[at]), inverse), moved, u);
+                let product_y = simd.load(&extra.product[y]);
+                residual = simd.fma(simd.load(&work.gamma[at]), product_y, residual);
+                u = simd.fma(simd.mul(simd.load(&work.psi[at]), inverse), product_y, u);
             }
-            simd.store(residual, &mut more.p[at]);
-            simd.store(u, &mut more.u[at]);
+            simd.store(residual, &mut extra.p[at]);
+            simd.store(u, &mut extra.u[at]);
         }
         for lane in 0..WIDTH {
             if active(t, lane) {
                 let at = t * l + gold(t, lane);
-                more.u[at].0[lane] -= share[t].0[lane] * work.alpha[at].0[lane];
+                extra.u[at].0[lane] -= share[t].0[lane] * work.alpha[at].0[lane];
             }
         }
     }
     for t in (0..n).rev() {
-        let (inverse, mut omega) = (simd.load(&work.inverse[t]), simd.load(&more.omega[t]));
+        let (inverse, mut omega) = (simd.load(&work.inverse[t]), simd.load(&extra.omega[t]));
         if t + 1 < n {
-            let (_, after) = more.v.split_at((t + 1) * l);
-            apply::<S, false>(simd, edges, &after[..l], &mut more.product[..l]);
-            omega = simd.sub(omega, inner(simd, &more.product[..l], &work.alpha[t * l..(t + 1) * l]));
+            let (_, after) = extra.v.split_at((t + 1) * l);
+            apply::<S, false>(simd, edges, &after[..l], &mut extra.product[..l]);
+            omega = simd.sub(omega, inner(simd, &extra.product[..l], &work.alpha[t * l..(t + 1) * l]));
         }
         for y in 0..l {
             let at = t * l + y;
             let mut v = simd.mul(omega, simd.load(&work.gamma[at]));
             if t + 1 < n {
-                let moved = simd.load(&more.product[y]);
-                simd.store(simd.fma(simd.load(&work.alpha[at]), moved, simd.load(&more.p[at])), &mut more.p[at]);
-                v = simd.fma(simd.mul(simd.load(&work.psi[at]), inverse), moved, v);
+                let product_y = simd.load(&extra.product[y]);
+                simd.store(simd.fma(simd.load(&work.alpha[at]), product_y, simd.load(&extra.p[at])), &mut extra.p[at]);
+                v = simd.fma(simd.mul(simd.load(&work.psi[at]), inverse), product_y, v);
             }
-            simd.store(v, &mut more.v[at]);
+            simd.store(v, &mut extra.v[at]);
         }
         for lane in 0..WIDTH {
             if active(t, lane) {
                 let at = t * l + gold(t, lane);
-                more.v[at].0[lane] -= share[t].0[lane] * work.gamma[at].0[lane];
+                extra.v[at].0[lane] -= share[t].0[lane] * work.gamma[at].0[lane];
             }
         }
     }
@@ -173,6 +173,6 @@ pub fn residuals<S: Simd>(
 
 /// Whether a lane is used at position t. The scales of a flagged lane were cleared.
 #[inline(always)]
-fn more_active(work: &Work, t: usize, lane: usize) -> bool {
+fn is_active(work: &Work, t: usize, lane: usize) -> bool {
     work.inverse[t].0[lane] != 0.0
 }

@@ -22,7 +22,7 @@ use crate::machine::simd::find::Find;
 use crate::machine::simd::WIDTH;
 
 /// Gold marginal below which the sentence needs log space.
-const LEAST: f64 = 1e-200;
+const MIN_GOLD_MARGINAL: f64 = 1e-200;
 
 /// Scratch of one thread: rows [T, width] of labels.
 #[derive(Default)]
@@ -123,10 +123,10 @@ impl<S: Find> Conditionals for Scaled<'_, S> {
     #[inline(always)]
     fn forward(&mut self, t: usize, u: &[Doubles], to: &mut [Doubles]) {
         let width = self.factors.width;
-        let [from, moved, _] = &mut *self.rows;
+        let [from, products, _] = &mut *self.rows;
         divide(u, &self.precise.beta[(t - 1) * width..t * width], from);
-        product(self.simd, &self.factors.rows, self.factors.labels(), width, from, moved);
-        add_products(moved, &self.precise.gamma[t * width..(t + 1) * width], to);
+        product(self.simd, &self.factors.rows, self.factors.labels(), width, from, products);
+        add_products(products, &self.precise.gamma[t * width..(t + 1) * width], to);
     }
 
     #[inline(always)]
@@ -134,7 +134,7 @@ impl<S: Find> Conditionals for Scaled<'_, S> {
         let (width, labels) = (self.factors.width, self.factors.labels());
         let (before, here) = ((t - 1) * width..t * width, t * width..(t + 1) * width);
         let (beta, gamma) = (&self.precise.beta[before.clone()], &self.precise.gamma[here.clone()]);
-        let [from, moved, share] = &mut *self.rows;
+        let [from, products, share] = &mut *self.rows;
         divide(v, &self.precise.m[here], from);
         for (x, gamma) in from.iter_mut().zip(gamma) {
             for k in 0..WIDTH {
@@ -142,11 +142,11 @@ impl<S: Find> Conditionals for Scaled<'_, S> {
             }
         }
         divide(&self.precise.m[before], beta, share);
-        product(self.simd, &self.factors.columns, labels, width, from, moved);
-        add_products(share, moved, to);
+        product(self.simd, &self.factors.columns, labels, width, from, products);
+        add_products(share, products, to);
         add_outer(self.simd, self.factors, 1.0, share, from, self.pairs);
-        divide(u, beta, moved);
-        add_outer(self.simd, self.factors, 1.0, moved, gamma, self.pairs);
+        divide(u, beta, products);
+        add_outer(self.simd, self.factors, 1.0, products, gamma, self.pairs);
     }
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn gold_shares(precise: &Scaled64, width: usize, gold: &[u16]) -> Opt
         let right = at(p, y as usize);
         let wrong: f64 =
             p.iter().flat_map(|p| p.0).enumerate().map(|(k, p)| if k == y as usize { 0.0 } else { p }).sum();
-        (right >= LEAST).then_some((right, wrong))
+        (right >= MIN_GOLD_MARGINAL).then_some((right, wrong))
     };
     precise.m.chunks_exact(width).zip(gold).map(share).collect()
 }

@@ -13,11 +13,11 @@
 //! optimum q is near p, so the divergence is a sum of logarithms of numbers near 1. No large numbers cancel, unlike in
 //! log Z less scores less entropy.
 //!
-//! Range: M >= e^-WIDEST for allowed edges. If no edge is forbidden, beta >= e^-WIDEST everywhere, so states that
+//! Range: M >= e^-MAX_SPAN for allowed edges. If no edge is forbidden, beta >= e^-MAX_SPAN everywhere, so states that
 //! underflow have a share of less than 1e-100 of the probability, for any prefix. If some edges are forbidden, a state
-//! may be the only one that the rest of the sentence allows. A sentence in which a reachable state has a share of LEAST
-//! or less is therefore rejected. Each product is then at least 1e-200 * 1e-100, nothing underflows, and a 0 always
-//! means forbidden.
+//! may be the only one that the rest of the sentence allows. A sentence in which a reachable state has a share of
+//! MIN_SHARE or less is therefore rejected. Each product is then at least 1e-200 * 1e-100, nothing underflows, and a 0
+//! always means forbidden.
 
 use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
@@ -26,17 +26,17 @@ use crate::machine::simd::find::Find;
 use crate::machine::simd::{Level, WIDTH};
 
 /// Total error at which the marginals of a position are close enough. It bounds the length of the loop, not an error.
-const NEAR: f64 = 3e-6;
+const MARGINAL_TOLERANCE: f64 = 3e-6;
 /// Maximum number of scaling rounds per pair of neighbours. Nearly all pairs need one. Labels that hardly follow each
 /// other need many.
-const ROUNDS: usize = 30;
+const MAX_ROUNDS: usize = 30;
 /// Widest span of allowed edge scores: e^-230 = 1e-100.
-const WIDEST: f64 = 230.0;
+const MAX_SPAN: f64 = 230.0;
 /// Smallest accepted share of a reachable state.
-const LEAST: f64 = 1e-200;
+const MIN_SHARE: f64 = 1e-200;
 
 /// Product of probabilities below which its logarithm is taken.
-const SAFE: f64 = 1e-50;
+const LOG_THRESHOLD: f64 = 1e-50;
 
 /// Factors exp(A - max A) of the edge scores, by rows and by columns.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl Factors {
         for x in (0..labels * labels).map(|e| score(e / labels, e % labels)).filter(|&x| x != f64::NEG_INFINITY) {
             (max, min, fits) = (max.max(x), min.min(x), fits && x.is_finite());
         }
-        if !fits || !max.is_finite() || max - min > WIDEST {
+        if !fits || !max.is_finite() || max - min > MAX_SPAN {
             return None;
         }
         let mut rows = vec![Doubles::ZERO; labels * width];
@@ -70,7 +70,7 @@ impl Factors {
             }
         }
         let forbids = (0..labels * labels).any(|e| score(e / labels, e % labels) == f64::NEG_INFINITY);
-        Some(Factors { labels, width, rows, columns, max, least: if forbids { LEAST } else { -1.0 } })
+        Some(Factors { labels, width, rows, columns, max, least: if forbids { MIN_SHARE } else { -1.0 } })
     }
 
     pub fn labels(&self) -> usize {
@@ -86,13 +86,13 @@ impl Factors {
 /// log Z of a sentence, and the sum of the absolute values of its terms.
 pub(crate) struct LogZ {
     pub value: f64,
-    pub reach: f64,
+    pub magnitude: f64,
 }
 
 /// KL(q | p) of the closest chain, and the sum of the absolute values of its terms.
 pub(crate) struct Divergence {
     pub value: f64,
-    pub reach: f64,
+    pub magnitude: f64,
 }
 
 /// Scratch of one thread. It grows to the longest sentence.
@@ -108,7 +108,7 @@ pub(crate) struct Scaled64 {
     row: Vec<Doubles>,    // M v
     u: Vec<Doubles>,      // m_{t-1} / (M v)
     back: Vec<Doubles>,   // u M
-    wanted: Vec<Doubles>, // requested marginals
+    target: Vec<Doubles>, // requested marginals
 }
 
 dispatch!(
@@ -124,7 +124,7 @@ dispatch!(
     pub(crate) fn gold_loss(precise: &mut Scaled64, factors: &Factors, gold: &[u16]) -> f64 = gold_loss_kernel
 );
 dispatch!(
-    /// Write the marginals of the scores to `m`, after `backward`. Adds to `pairs` as `couple` does.
+    /// Write the marginals of the scores to `m`, after `backward`. Adds to `pairs` as `fit_marginals` does.
     pub(crate) fn marginals(precise: &mut Scaled64, factors: &Factors, n: usize, weight: f64, pairs: &mut [Doubles]) =
         |simd| precise.marginals(simd, factors, n, weight, pairs)
 );
@@ -132,8 +132,8 @@ dispatch!(
     /// Compute the chain closest to the scores that has, at least approximately, the marginals `mu` [T, L], after
     /// `backward`. Adds `weight` times u_t(y') v_t(y) to `pairs` [L, width]. Multiplied by M, these are the
     /// expectations of pairs of labels.
-    pub(crate) fn couple(precise: &mut Scaled64, factors: &Factors, mu: &[f32], weight: f64, pairs: &mut [Doubles]) -> Divergence =
-        |simd| precise.couple(simd, factors, mu, weight, pairs)
+    pub(crate) fn fit_marginals(precise: &mut Scaled64, factors: &Factors, mu: &[f32], weight: f64, pairs: &mut [Doubles]) -> Divergence =
+        |simd| precise.fit_marginals(simd, factors, mu, weight, pairs)
 );
 
 /// Doubles per block, half of a row of sixteen.
@@ -163,7 +163,7 @@ pub(super) fn product<S: Find>(
     let out = out.as_mut_ptr().cast::<[f64; BLOCK]>();
     by_block!([1 2 3] labels.div_ceil(BLOCK), b, N => {
         // SAFETY: by the assertion, rows and `out` have all of these blocks, and `from` all labels.
-        unsafe { some_blocks::<S, N>(simd, rows.add(b), 2 * width, labels, from, out.add(b)) }
+        unsafe { product_blocks::<S, N>(simd, rows.add(b), 2 * width, labels, from, out.add(b)) }
     });
 }
 
@@ -172,7 +172,7 @@ pub(super) fn product<S: Find>(
 /// # Safety
 /// There are `labels` rows of `stride` blocks. N blocks of each row are readable, and N blocks of `out` are writable.
 #[inline(always)]
-unsafe fn some_blocks<S: Find, const N: usize>(
+unsafe fn product_blocks<S: Find, const N: usize>(
     simd: S,
     rows: *const [f64; BLOCK],
     stride: usize,
@@ -278,13 +278,13 @@ pub(super) fn divide(x: &[Doubles], y: &[Doubles], out: &mut [Doubles]) {
 }
 
 /// Range of ratios that `log_ratio` accepts.
-const RATIOS: (f64, f64) = (1e-300, 1e300);
+const RATIO_RANGE: (f64, f64) = (1e-300, 1e300);
 
 /// (sum p log(x / y), sum p |log(x / y)|) over the places with p > 0, where x and y must be positive. Infinite if a
 /// ratio is out of range.
 #[inline(always)]
 fn log_ratio(p: &[Doubles], x: &[Doubles], y: &[Doubles]) -> (f64, f64) {
-    let (mut sum, mut reach) = ([Doubles::ZERO], [Doubles::ZERO]);
+    let (mut sum, mut magnitude) = ([Doubles::ZERO], [Doubles::ZERO]);
     for ((p, x), y) in p.iter().zip(x).zip(y) {
         let (p, mut ratios, mut y) = (p.0, x.0, y.0);
         for k in 0..WIDTH {
@@ -296,12 +296,12 @@ fn log_ratio(p: &[Doubles], x: &[Doubles], y: &[Doubles]) -> (f64, f64) {
         }
         for k in 0..WIDTH {
             let log = p[k] * ln(ratios[k]);
-            let term = if (ratios[k] > RATIOS.0) & (ratios[k] < RATIOS.1) { log } else { f64::INFINITY };
+            let term = if (ratios[k] > RATIO_RANGE.0) & (ratios[k] < RATIO_RANGE.1) { log } else { f64::INFINITY };
             sum[0].0[k] += term;
-            reach[0].0[k] += term.abs();
+            magnitude[0].0[k] += term.abs();
         }
     }
-    (total(&sum), total(&reach))
+    (total(&sum), total(&magnitude))
 }
 
 /// -log of a product of numbers 1 - q, by a series for small q and one logarithm for many of the others.
@@ -313,7 +313,7 @@ struct LogProduct {
 impl LogProduct {
     /// Multiply by `right` = 1 - q, with `wrong` = q.
     #[inline(always)]
-    fn times(&mut self, right: f64, wrong: f64) {
+    fn multiply(&mut self, right: f64, wrong: f64) {
         if wrong < 0.01 {
             let q = wrong;
             self.sum += q * (1.0 + q * (0.5 + q * (1.0 / 3.0 + q * (0.25 + q * (0.2 + q * (1.0 / 6.0 + q / 7.0))))));
@@ -321,10 +321,10 @@ impl LogProduct {
         }
         self.product *= match wrong < 0.5 {
             true => 1.0 - wrong,
-            false if right > LEAST => right,
+            false if right > MIN_SHARE => right,
             false => 0.0,
         };
-        if self.product < SAFE {
+        if self.product < LOG_THRESHOLD {
             self.sum -= self.product.ln();
             self.product = 1.0;
         }
@@ -350,7 +350,7 @@ fn gold_loss_kernel<S: Find>(_: S, precise: &mut Scaled64, factors: &Factors, go
         let here = std::mem::take(&mut step[y as usize / WIDTH].0[y as usize % WIDTH]);
         let wrong = total(step);
         let share = 1.0 / (wrong + here);
-        right.times(here * share, wrong * share);
+        right.multiply(here * share, wrong * share);
     }
     right.sum - right.product.ln()
 }
@@ -363,7 +363,7 @@ impl Scaled64 {
         for v in [&mut self.node, &mut self.gamma, &mut self.beta, &mut self.m] {
             grow(v, n * width);
         }
-        for v in [&mut self.v, &mut self.row, &mut self.u, &mut self.back, &mut self.wanted] {
+        for v in [&mut self.v, &mut self.row, &mut self.u, &mut self.back, &mut self.target] {
             grow(v, width);
         }
     }
@@ -373,9 +373,9 @@ impl Scaled64 {
         let width = labels.div_ceil(WIDTH);
         self.reserve(node.len() / stride, labels);
         for (row, to) in node.chunks_exact(stride).zip(self.node.chunks_exact_mut(width)) {
-            for (some, to) in row[..labels].chunks(WIDTH).zip(to) {
+            for (part, to) in row[..labels].chunks(WIDTH).zip(to) {
                 to.0 = [f64::NEG_INFINITY; WIDTH];
-                to.0[..some.len()].copy_from_slice(some);
+                to.0[..part.len()].copy_from_slice(part);
             }
         }
     }
@@ -392,7 +392,7 @@ impl Scaled64 {
     fn backward<S: Find>(&mut self, simd: S, factors: &Factors, n: usize) -> Option<LogZ> {
         let width = factors.width;
         let edges = (n - 1) as f64 * factors.max;
-        let (mut value, mut reach) = (edges, edges.abs());
+        let (mut value, mut magnitude) = (edges, edges.abs());
         for t in (0..n).rev() {
             let (here, after) = (t * width..(t + 1) * width, (t + 1) * width);
             let beta = &mut self.beta[here.clone()];
@@ -425,29 +425,29 @@ impl Scaled64 {
             scale(&mut self.gamma[here], 1.0 / sum);
             let log = sum.ln();
             value += top + log;
-            reach += top.abs() + log.abs();
+            magnitude += top.abs() + log.abs();
         }
-        value.is_finite().then_some(LogZ { value, reach })
+        value.is_finite().then_some(LogZ { value, magnitude })
     }
 
-    /// Write the requested marginals at t, restricted to reachable states and normalized, to `wanted`. If none are
+    /// Write the requested marginals at t, restricted to reachable states and normalized, to `target`. If none are
     /// left, use the marginals of the scores.
     #[inline(always)]
-    fn want(&mut self, mu: &[f32], labels: usize, t: usize) {
+    fn set_target(&mut self, mu: &[f32], labels: usize, t: usize) {
         let width = labels.div_ceil(WIDTH);
         let gamma = &self.gamma[t * width..(t + 1) * width];
-        for (i, (some, wanted)) in mu[t * labels..(t + 1) * labels].chunks(WIDTH).zip(&mut self.wanted).enumerate() {
+        for (i, (part, target)) in mu[t * labels..(t + 1) * labels].chunks(WIDTH).zip(&mut self.target).enumerate() {
             let mut row = [0.0f32; WIDTH];
-            row[..some.len()].copy_from_slice(some);
+            row[..part.len()].copy_from_slice(part);
             for k in 0..WIDTH {
-                let there = row[k] > 0.0 && gamma[i].0[k] > 0.0;
-                wanted.0[k] = if there { f64::from(row[k]) } else { 0.0 };
+                let is_reachable = row[k] > 0.0 && gamma[i].0[k] > 0.0;
+                target.0[k] = if is_reachable { f64::from(row[k]) } else { 0.0 };
             }
         }
-        let sum = total(&self.wanted);
+        let sum = total(&self.target);
         match sum > 0.0 {
-            true => scale(&mut self.wanted, 1.0 / sum),
-            false => self.wanted.copy_from_slice(gamma),
+            true => scale(&mut self.target, 1.0 / sum),
+            false => self.target.copy_from_slice(gamma),
         }
     }
 
@@ -459,30 +459,30 @@ impl Scaled64 {
         let (before, here) = self.m.split_at_mut(t * width);
         divide(&before[(t - 1) * width..], &self.row, &mut self.u);
         product(simd, &factors.rows, factors.labels, width, &self.u, &mut self.back);
-        let mut off = [Doubles::ZERO];
-        for (((m, v), back), wanted) in here.iter_mut().zip(&self.v).zip(&self.back).zip(&self.wanted) {
+        let mut error = [Doubles::ZERO];
+        for (((m, v), back), target) in here.iter_mut().zip(&self.v).zip(&self.back).zip(&self.target) {
             for k in 0..WIDTH {
                 m.0[k] = v.0[k] * back.0[k];
-                off[0].0[k] += (m.0[k] - wanted.0[k]).abs();
+                error[0].0[k] += (m.0[k] - target.0[k]).abs();
             }
         }
-        total(&off)
+        total(&error)
     }
 
     /// Whether `row` > 0 for every state with probability before t.
     #[inline(always)]
-    fn goes_on(&self, t: usize, width: usize) -> bool {
-        let mut stuck = 0u64;
+    fn can_continue(&self, t: usize, width: usize) -> bool {
+        let mut blocked = 0u64;
         for (m, row) in self.m[(t - 1) * width..t * width].iter().zip(&self.row) {
             for k in 0..WIDTH {
-                stuck += u64::from(m.0[k] > 0.0 && (row.0[k] <= 0.0 || row.0[k].is_nan()));
+                blocked += u64::from(m.0[k] > 0.0 && (row.0[k] <= 0.0 || row.0[k].is_nan()));
             }
         }
-        stuck == 0
+        blocked == 0
     }
 
     #[inline(always)]
-    fn couple<S: Find>(
+    fn fit_marginals<S: Find>(
         &mut self,
         simd: S,
         factors: &Factors,
@@ -492,37 +492,37 @@ impl Scaled64 {
     ) -> Divergence {
         let (l, width) = (factors.labels, factors.width);
         let n = mu.len() / l;
-        self.want(mu, l, 0);
-        self.m[..width].copy_from_slice(&self.wanted);
-        let (mut value, mut reach) = log_ratio(&self.m[..width], &self.wanted, &self.gamma[..width]);
+        self.set_target(mu, l, 0);
+        self.m[..width].copy_from_slice(&self.target);
+        let (mut value, mut magnitude) = log_ratio(&self.m[..width], &self.target, &self.gamma[..width]);
         for t in 1..n {
             let (here, before) = (t * width..(t + 1) * width, (t - 1) * width..t * width);
-            self.want(mu, l, t);
-            let mut off = self.by_scores(simd, factors, t);
+            self.set_target(mu, l, t);
+            let mut error = self.step_by_scores(simd, factors, t);
             let mut rounds = 0;
-            while off > NEAR && rounds < ROUNDS {
-                divide(&self.wanted, &self.back, &mut self.v);
+            while error > MARGINAL_TOLERANCE && rounds < MAX_ROUNDS {
+                divide(&self.target, &self.back, &mut self.v);
                 product(simd, &factors.columns, l, width, &self.v, &mut self.row);
                 rounds += 1;
-                off = match self.goes_on(t, width) {
+                error = match self.can_continue(t, width) {
                     true => self.step(simd, factors, t),
                     false => f64::NAN,
                 };
             }
-            if !off.is_finite() {
-                self.by_scores(simd, factors, t);
+            if !error.is_finite() {
+                self.step_by_scores(simd, factors, t);
                 rounds = 0;
             }
             self.normalize(width, t);
             if rounds > 0 {
-                let ahead = log_ratio(&self.m[here.clone()], &self.v, &self.gamma[here]);
-                let behind = log_ratio(&self.m[before.clone()], &self.row, &self.beta[before]);
-                value += ahead.0 - behind.0;
-                reach += ahead.1 + behind.1;
+                let forward_ratio = log_ratio(&self.m[here.clone()], &self.v, &self.gamma[here]);
+                let backward_ratio = log_ratio(&self.m[before.clone()], &self.row, &self.beta[before]);
+                value += forward_ratio.0 - backward_ratio.0;
+                magnitude += forward_ratio.1 + backward_ratio.1;
             }
             add_outer(simd, factors, weight, &self.u, &self.v, pairs);
         }
-        Divergence { value, reach }
+        Divergence { value, magnitude }
     }
 
     #[inline(always)]
@@ -533,20 +533,20 @@ impl Scaled64 {
         }
         self.m[..width].copy_from_slice(&self.gamma[..width]);
         for t in 1..n {
-            self.by_scores(simd, factors, t);
+            self.step_by_scores(simd, factors, t);
             add_outer(simd, factors, weight, &self.u, &self.v, pairs);
         }
     }
 
     /// Step to t by the conditional distribution of the scores. The marginals are normalized to sum to 1.
     #[inline(always)]
-    fn by_scores<S: Find>(&mut self, simd: S, factors: &Factors, t: usize) -> f64 {
+    fn step_by_scores<S: Find>(&mut self, simd: S, factors: &Factors, t: usize) -> f64 {
         let width = factors.width;
         self.v.copy_from_slice(&self.gamma[t * width..(t + 1) * width]);
         self.row.copy_from_slice(&self.beta[(t - 1) * width..t * width]);
-        let off = self.step(simd, factors, t);
+        let error = self.step(simd, factors, t);
         self.normalize(width, t);
-        off
+        error
     }
 
     #[inline(always)]

@@ -28,14 +28,14 @@ fn product<S: Find>(simd: S, m: &[Lane], labels: usize, from: &[Lane], out: &mut
     assert!(m.len() == labels * width && from.len() == width && labels <= width * WIDTH);
     by_block!([1 2 3 4] width, v, N => {
         // SAFETY: by the assertion.
-        unsafe { some_lanes::<S, N>(simd, m, labels, from, out, v) }
+        unsafe { product_lanes::<S, N>(simd, m, labels, from, out, v) }
     });
 }
 
 /// # Safety
 /// `m` is [labels, width], `from` and `out` are [width], and v + N <= width.
 #[inline(always)]
-unsafe fn some_lanes<S: Find, const N: usize>(
+unsafe fn product_lanes<S: Find, const N: usize>(
     simd: S,
     m: &[Lane],
     labels: usize,
@@ -95,7 +95,7 @@ impl Single {
         let (m, _) = edges.padded();
         let (zero, one) = (simd.splat(0.0), simd.splat(1.0));
         let forbids = edges.underflow.forbids;
-        let (mut log, mut worst, mut least) = (LogScales::<1>::new(), 1.0f32, one);
+        let (mut log, mut smallest_scale, mut least) = (LogScales::<1>::new(), 1.0f32, one);
         for t in 0..n {
             let here = t * width..(t + 1) * width;
             let psi = &mut self.psi[here.clone()];
@@ -116,17 +116,17 @@ impl Single {
                 }
             }
             let c = total(alpha, l);
-            worst = if c < worst || c.is_nan() { c } else { worst };
+            smallest_scale = if c < smallest_scale || c.is_nan() { c } else { smallest_scale };
             let inverse = 1.0 / c;
             self.inverse[t] = inverse;
             scale(simd, alpha, inverse);
-            log.times(t, &[top], &[inverse]);
+            log.multiply_scales(t, &[top], &[inverse]);
         }
         let mut entry = Lane::ZERO;
         simd.store(least, &mut entry);
         let entry = entry.0.iter().copied().fold(1.0, f32::min);
         let z = log.log_z(0, n as u32, edges.max);
-        edges.underflow.bounds(worst, entry).filter(|_| z.is_finite()).map(|_| z)
+        edges.underflow.bounds(smallest_scale, entry).filter(|_| z.is_finite()).map(|_| z)
     }
 
     /// Call `visit(t, p)` with the marginals of each position, in lanes, from the last position to the first, after

@@ -58,21 +58,21 @@ pub struct Underflow {
     /// Probability lost at a position of scale c_t, times c_t.
     loss: f32,
     /// Largest beta and gamma of a sentence of weight 1, times its least entry if edges are forbidden.
-    most: f32,
+    largest: f32,
 }
 
 impl Underflow {
     /// Compute the thresholds for edges whose finite scores have this span.
     pub fn new(labels: usize, span: f64, forbids: bool) -> Underflow {
-        let (l, widest) = (labels as f64, span.exp());
+        let (l, max_ratio) = (labels as f64, span.exp());
         let unit = l * f64::from(FLOOR).exp();
-        let loss = if forbids { unit } else { unit * widest };
+        let loss = if forbids { unit } else { unit * max_ratio };
         Underflow {
             forbids,
             least_scale: (loss / ROUNDING) as f32,
-            least_entry: if forbids { unit * (1.0 / ROUNDING).max(2.0 * widest) } else { 0.0 } as f32,
+            least_entry: if forbids { unit * (1.0 / ROUNDING).max(2.0 * max_ratio) } else { 0.0 } as f32,
             loss: loss as f32,
-            most: if forbids { l } else { widest } as f32,
+            largest: if forbids { l } else { max_ratio } as f32,
         }
     }
 
@@ -80,13 +80,13 @@ impl Underflow {
     /// given the smallest scale and the smallest entry of a reachable label. Return `None` if the sentence is flagged.
     pub fn bounds(&self, scale: f32, entry: f32) -> Option<(f32, f32)> {
         let kept = scale >= self.least_scale && entry >= self.least_entry;
-        kept.then(|| (self.loss / scale, if self.forbids { self.most / entry } else { self.most }))
+        kept.then(|| (self.loss / scale, if self.forbids { self.largest / entry } else { self.largest }))
     }
 }
 
 /// Whether a path of this many positions scores more than all paths together, beyond rounding. No valid scores lead to
 /// that.
-pub fn is_beyond(score: f64, log_z: f64, positions: usize) -> bool {
+pub fn exceeds_log_z(score: f64, log_z: f64, positions: usize) -> bool {
     score - log_z > 1e-3 * positions as f64 + 1e-5 * log_z.abs()
 }
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn narrow_spans_flag_nothing_and_wide_ones_what_underflows() {
+    fn only_sentences_that_may_underflow_are_flagged() {
         for labels in [2usize, 9, 100] {
             let safe = 35.0 - (labels as f64).ln() / 2.0 - 0.01;
             let least = |span: f64| Underflow::new(labels, span, false).least_scale;
@@ -108,6 +108,6 @@ mod tests {
         let forbids = Underflow::new(3, 10.0, true);
         assert!(forbids.bounds(1.0, forbids.least_entry).is_some());
         assert!(forbids.bounds(1.0, forbids.least_entry * 0.9).is_none());
-        assert!(is_beyond(0.1, 0.0, 3) && !is_beyond(1e-3, 0.0, 3) && !is_beyond(-1.0, 0.0, 3));
+        assert!(exceeds_log_z(0.1, 0.0, 3) && !exceeds_log_z(1e-3, 0.0, 3) && !exceeds_log_z(-1.0, 0.0, 3));
     }
 }

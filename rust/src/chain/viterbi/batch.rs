@@ -11,7 +11,7 @@ use crate::machine::system::testing::{self, CodePath, PathCount};
 
 /// Number of labels from which searching for the previous labels of one path is faster than storing back pointers for
 /// all labels.
-const MANY: usize = 32;
+const MIN_SEARCH_LABELS: usize = 32;
 
 /// Find the best path of each sentence from the node scores in `work.psi`. Pass its labels to `emit(lane, t, label)`
 /// and return its score. Ties: the lower label. `edges` must have the shape's labels, and `work` must be reserved for
@@ -28,22 +28,22 @@ pub(crate) fn viterbi<S: Find>(
         testing::count(PathCount::Sparse, 1);
         return lists::best_paths(simd, shape, lists, work, emit);
     }
-    let noted = match (testing::is_forced(CodePath::Noted), testing::is_forced(CodePath::Sought)) {
-        (false, false) => shape.labels < MANY,
-        (noted, _) => noted,
+    let back_pointers = match (testing::is_forced(CodePath::Noted), testing::is_forced(CodePath::Sought)) {
+        (false, false) => shape.labels < MIN_SEARCH_LABELS,
+        (back_pointers, _) => back_pointers,
     };
-    testing::count(if noted { PathCount::Noted } else { PathCount::Sought }, 1);
-    match noted {
+    testing::count(if back_pointers { PathCount::Noted } else { PathCount::Sought }, 1);
+    match back_pointers {
         true => best_paths::<S, true>(simd, shape, edges, work, emit),
         false => best_paths::<S, false>(simd, shape, edges, work, emit),
     }
 }
 
-/// `work.alpha` holds the back pointers as numbers (`NOTED`), or the best score of each label before its node score. In
-/// the latter case the backward pass searches for the label that gave it. Both directions add the same two floats, so
-/// equality is exact.
+/// `work.alpha` holds the back pointers as numbers (`BACK_POINTERS`), or the best score of each label before its node
+/// score. In the latter case the backward pass searches for the label that gave it. Both directions add the same two
+/// floats, so equality is exact.
 #[inline(always)]
-fn best_paths<S: Find, const NOTED: bool>(
+fn best_paths<S: Find, const BACK_POINTERS: bool>(
     simd: S,
     shape: &Shape,
     edges: &Edges,
@@ -51,7 +51,7 @@ fn best_paths<S: Find, const NOTED: bool>(
     mut emit: impl FnMut(usize, usize, u16),
 ) -> [f64; WIDTH] {
     // Back pointers take the same number of registers again.
-    let most = if NOTED { 6 } else { S::BLOCK.max(6) };
+    let max_block = if BACK_POINTERS { 6 } else { S::BLOCK.max(6) };
     let (l, positions) = (shape.labels, shape.positions());
     debug_assert!(edges.labels == l && work.is_reserved(shape));
     let mut score = [0.0; WIDTH];
@@ -59,7 +59,7 @@ fn best_paths<S: Find, const NOTED: bool>(
         let (before, here) = work.psi.split_at_mut(t * l);
         let from = &before[(t - 1) * l..];
         let back = &mut work.alpha[t * l..(t + 1) * l];
-        by_block!([1 2 3 4 5 6 7 8 9 10 11 12] even most, l, y, N => {
+        by_block!([1 2 3 4 5 6 7 8 9 10 11 12] even max_block, l, y, N => {
             let mut best = [simd.splat(0.0); N];
             let mut index = [simd.splat(0.0); N];
             let first = simd.load(&from[0]);
@@ -72,14 +72,14 @@ fn best_paths<S: Find, const NOTED: bool>(
                 let row = &edges.score[k * l + y..k * l + y + N];
                 for j in 0..N {
                     let v = simd.add(a, simd.splat(row[j]));
-                    if NOTED {
+                    if BACK_POINTERS {
                         index[j] = simd.select_gt(v, best[j], number, index[j]);
                     }
                     best[j] = simd.max(v, best[j]);
                 }
             }
             for j in 0..N {
-                simd.store(if NOTED { index[j] } else { best[j] }, &mut back[y + j]);
+                simd.store(if BACK_POINTERS { index[j] } else { best[j] }, &mut back[y + j]);
                 simd.store(simd.add(best[j], simd.load(&here[y + j])), &mut here[y + j]);
             }
         });
@@ -90,11 +90,11 @@ fn best_paths<S: Find, const NOTED: bool>(
     // All sentences step back together, because each backward pass is a chain of dependent loads.
     let mut label = [0usize; WIDTH];
     let mut rows = BestRows::default();
-    let columns = if NOTED { &[] } else { edges.columns() };
+    let columns = if BACK_POINTERS { &[] } else { edges.columns() };
     for t in (0..positions).rev() {
         let here = &work.psi[t * l..(t + 1) * l];
-        if !NOTED && t + 1 < positions {
-            rows.turn(simd, &work.psi[t * l..], l);
+        if !BACK_POINTERS && t + 1 < positions {
+            rows.transpose(simd, &work.psi[t * l..], l);
         }
         for lane in (0..WIDTH).take_while(|&lane| t < shape.lengths[lane] as usize) {
             let mut y = 0;
@@ -108,7 +108,7 @@ fn best_paths<S: Find, const NOTED: bool>(
             } else {
                 let after = label[lane];
                 let known = work.alpha[(t + 1) * l + after].0[lane];
-                y = if NOTED { known as usize } else { rows.find(simd, columns, after, lane, known) };
+                y = if BACK_POINTERS { known as usize } else { rows.find(simd, columns, after, lane, known) };
             }
             label[lane] = y;
             emit(lane, t, y as u16);
@@ -124,7 +124,7 @@ struct BestRows(Vec<[Lane; WIDTH]>); // [L / 16] squares, one sentence per lane
 impl BestRows {
     /// Transpose the lanes of the labels at the start of `here`.
     #[inline(always)]
-    fn turn<S: Simd>(&mut self, simd: S, here: &[Lane], labels: usize) {
+    fn transpose<S: Simd>(&mut self, simd: S, here: &[Lane], labels: usize) {
         self.0.resize(labels.div_ceil(WIDTH), [Lane::ZERO; WIDTH]);
         for (v, square) in self.0.iter_mut().enumerate() {
             let rest = &here[v * WIDTH..];
@@ -145,9 +145,9 @@ impl BestRows {
         let (width, known) = (self.0.len(), simd.splat(known));
         let column = &columns[after * width..(after + 1) * width];
         for (v, (square, scores)) in self.0.iter().zip(column).enumerate() {
-            let gave = simd.equal(simd.add(simd.load(&square[lane]), simd.load(scores)), known);
-            if gave != 0 {
-                return v * WIDTH + gave.trailing_zeros() as usize;
+            let matching = simd.equal(simd.add(simd.load(&square[lane]), simd.load(scores)), known);
+            if matching != 0 {
+                return v * WIDTH + matching.trailing_zeros() as usize;
             }
         }
         0

@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 /// Number of paths between two checks for cancellation.
-const LOOK: usize = 256;
+const CHECK_INTERVAL: usize = 256;
 /// Entry not computed yet.
 const NONE: u32 = u32::MAX;
 /// End of a cell's list.
@@ -62,7 +62,7 @@ pub fn bytes(labels: usize, positions: usize, k: usize) -> usize {
 }
 
 /// Enumerator of the paths of a sentence.
-pub struct Paths<'a> {
+pub struct PathEnumerator<'a> {
     scores: &'a Scores<'a>,
     delta: Vec<f64>, // [T, L] best score of a path to the cell
     first: Vec<u32>, // [T * L + 1] first entry of each cell
@@ -72,9 +72,9 @@ pub struct Paths<'a> {
     last: u32, // entry returned last
 }
 
-impl<'a> Paths<'a> {
+impl<'a> PathEnumerator<'a> {
     /// Scores may be -infinity, but neither +infinity nor NaN.
-    pub fn new(scores: &'a Scores<'a>) -> Paths<'a> {
+    pub fn new(scores: &'a Scores<'a>) -> PathEnumerator<'a> {
         let (l, n) = (scores.labels, scores.positions());
         let mut delta: Vec<f64> = scores.node.iter().map(|s| s + 0.0).collect(); // -0 would not tie with 0
         for t in 1..n {
@@ -86,7 +86,7 @@ impl<'a> Paths<'a> {
                 here[y] += best;
             }
         }
-        Paths {
+        PathEnumerator {
             scores,
             delta,
             first: vec![NONE; n * l + 1],
@@ -106,19 +106,19 @@ impl<'a> Paths<'a> {
     }
 
     /// Return the first entry of a reachable cell. Its heap holds the other predecessors of the cell.
-    fn open(&mut self, cell: usize) -> u32 {
+    fn first_entry(&mut self, cell: usize) -> u32 {
         if self.first[cell] != NONE {
             return self.first[cell];
         }
         let (l, t) = (self.scores.labels, cell / self.scores.labels);
         let mut heap = BinaryHeap::new();
         if t > 0 {
-            let ways = (0..l).map(|k| Candidate {
+            let candidates = (0..l).map(|k| Candidate {
                 score: self.delta[(t - 1) * l + k] + self.step(cell, k as u16) + 0.0,
                 from: k as u16,
                 prev: NONE,
             });
-            heap = ways.filter(|c| c.score > f64::NEG_INFINITY).collect();
+            heap = candidates.filter(|c| c.score > f64::NEG_INFINITY).collect();
         }
         let top = heap.pop();
         let from = top.as_ref().map_or(0, |c| c.from);
@@ -139,7 +139,7 @@ impl<'a> Paths<'a> {
 
     /// Return the entry after `entry` in its cell's list, or END. Descends the chain of predecessors whose next entry
     /// is not computed yet, then ascends with one heap operation each.
-    fn after(&mut self, entry: u32) -> u32 {
+    fn next_entry(&mut self, entry: u32) -> u32 {
         let l = self.scores.labels;
         self.stack.push(entry);
         let mut top = entry;
@@ -150,8 +150,8 @@ impl<'a> Paths<'a> {
                 break;
             }
             if e.prev == NONE {
-                let below = (e.cell / l - 1) * l + e.from as usize;
-                let prev = self.open(below);
+                let predecessor = (e.cell / l - 1) * l + e.from as usize;
+                let prev = self.first_entry(predecessor);
                 self.entries[top as usize].prev = prev;
             }
             top = self.entries[top as usize].prev;
@@ -163,10 +163,10 @@ impl<'a> Paths<'a> {
                 let e = &self.entries[at as usize];
                 (e.cell, e.heap, e.from)
             };
-            let below = self.entries[self.entries[at as usize].prev as usize].next;
-            if below != END {
-                let score = self.entries[below as usize].score + self.step(cell, from) + 0.0;
-                self.heaps[heap as usize].push(Candidate { score, from, prev: below });
+            let predecessor = self.entries[self.entries[at as usize].prev as usize].next;
+            if predecessor != END {
+                let score = self.entries[predecessor as usize].score + self.step(cell, from) + 0.0;
+                self.heaps[heap as usize].push(Candidate { score, from, prev: predecessor });
             }
             let next = match self.heaps[heap as usize].pop() {
                 None => END,
@@ -197,8 +197,8 @@ impl<'a> Paths<'a> {
         // The remaining prefix, before the label at t, is a best prefix.
         while t > 0 {
             let edge = self.scores.edge(t);
-            let way = |k: usize| self.delta[(t - 1) * l + k] + edge[k * l + label as usize];
-            label = (1..l).fold(0, |best, k| if way(k) > way(best) { k } else { best }) as u16;
+            let score_from = |k: usize| self.delta[(t - 1) * l + k] + edge[k * l + label as usize];
+            label = (1..l).fold(0, |best, k| if score_from(k) > score_from(best) { k } else { best }) as u16;
             t -= 1;
             path[t] = label;
         }
@@ -206,18 +206,18 @@ impl<'a> Paths<'a> {
     }
 }
 
-impl Iterator for Paths<'_> {
+impl Iterator for PathEnumerator<'_> {
     type Item = (f64, Vec<u16>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = match self.last {
             END => END,
-            NONE => self.open(self.delta.len()),
+            NONE => self.first_entry(self.delta.len()),
             last if self.delta.is_empty() => {
                 debug_assert!(last == 0);
                 END // the single path without labels
             }
-            last => self.after(last),
+            last => self.next_entry(last),
         };
         self.last = next;
         let e = self.entries.get(next as usize)?;
@@ -233,9 +233,9 @@ impl Iterator for Paths<'_> {
 /// Return the k best paths with their scores, or fewer if fewer are allowed.
 pub fn kbest(scores: &Scores<'_>, k: usize) -> Vec<(f64, Vec<u16>)> {
     let mut found = Vec::new();
-    for path in Paths::new(scores).take(k) {
-        if found.len().is_multiple_of(LOOK) {
-            stop::look();
+    for path in PathEnumerator::new(scores).take(k) {
+        if found.len().is_multiple_of(CHECK_INTERVAL) {
+            stop::check();
         }
         found.push(path);
     }
@@ -248,7 +248,7 @@ mod tests {
     use crate::chain::viterbi::double::Viterbi64;
     use crate::machine::system::shuffle::Generator;
 
-    fn all(scores: &Scores<'_>) -> Vec<(f64, Vec<u16>)> {
+    fn enumerate_paths(scores: &Scores<'_>) -> Vec<(f64, Vec<u16>)> {
         let (l, n) = (scores.labels, scores.positions());
         let mut found = Vec::new();
         for number in 0..l.pow(n as u32) {
@@ -271,23 +271,23 @@ mod tests {
 
     #[test]
     fn every_k_agrees_with_enumeration() {
-        let mut noise = Generator::new(7, 0, 0);
+        let mut generator = Generator::new(7, 0, 0);
         for round in 0..300 {
-            let (l, n) = (1 + noise.below(4) as usize, 1 + noise.below(4) as usize);
+            let (l, n) = (1 + generator.below(4) as usize, 1 + generator.below(4) as usize);
             // Whole numbers tie often and add exactly. A few scores forbid.
-            let mut draw = |forbid: u64| match noise.below(10) {
+            let mut draw = |forbid: u64| match generator.below(10) {
                 x if x < forbid => f64::NEG_INFINITY,
-                _ => noise.below(5) as f64 - 2.0,
+                _ => generator.below(5) as f64 - 2.0,
             };
             let node: Vec<f64> = (0..n * l).map(|_| draw(round % 3)).collect();
             let blocks = if round % 2 == 0 { 1 } else { n };
             let edge: Vec<f64> = (0..blocks * l * l).map(|_| draw(round % 2)).collect();
             let scores = Scores { labels: l, node: &node, edge: &edge };
-            let want = all(&scores);
-            for k in 0..=want.len() + 1 {
-                assert_eq!(kbest(&scores, k), want[..k.min(want.len())]);
+            let expected = enumerate_paths(&scores);
+            for k in 0..=expected.len() + 1 {
+                assert_eq!(kbest(&scores, k), expected[..k.min(expected.len())]);
             }
-            if let Some((score, best)) = want.first() {
+            if let Some((score, best)) = expected.first() {
                 let mut path = Vec::new();
                 assert_eq!(Viterbi64::default().run(&scores, &mut path), *score);
                 assert_eq!(&path, best);
@@ -296,14 +296,14 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_sentence_has_one_path() {
+    fn empty_sentences_have_one_path() {
         let scores = Scores { labels: 3, node: &[], edge: &[0.0; 9] };
         assert_eq!(kbest(&scores, 5), vec![(0.0, vec![])]);
         assert!(kbest(&scores, 0).is_empty());
     }
 
     #[test]
-    fn long_sentences_need_no_stack() {
+    fn long_sentences_do_not_overflow_the_stack() {
         let (l, n) = (3, 20_000);
         let node: Vec<f64> = (0..n * l).map(|i| ((i * 2_654_435_761) % 97) as f64).collect();
         let edge = vec![0.0; l * l];

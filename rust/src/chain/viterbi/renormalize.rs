@@ -46,8 +46,8 @@ pub fn shift(best: f32) -> f32 {
 /// Renormalise one sentence with labels in lanes and -infinity after the last label. Return the difference.
 #[inline(always)]
 pub(crate) fn labels<S: Find>(simd: S, row: &mut [Lane]) -> f64 {
-    let most = row.iter().fold(simd.splat(f32::NEG_INFINITY), |most, lane| simd.max(simd.load(lane), most));
-    let shift = shift(simd.largest(most));
+    let max = row.iter().fold(simd.splat(f32::NEG_INFINITY), |max, lane| simd.max(simd.load(lane), max));
+    let shift = shift(simd.largest(max));
     subtract(simd, row, simd.splat(shift));
     f64::from(shift)
 }
@@ -56,9 +56,9 @@ pub(crate) fn labels<S: Find>(simd: S, row: &mut [Lane]) -> f64 {
 /// reach t are added to `total`.
 #[inline(always)]
 pub(crate) fn sentences<S: Simd>(simd: S, shape: &Shape, t: usize, row: &mut [Lane], total: &mut [f64; WIDTH]) {
-    let most = row.iter().fold(simd.splat(f32::NEG_INFINITY), |most, lane| simd.max(simd.load(lane), most));
+    let max = row.iter().fold(simd.splat(f32::NEG_INFINITY), |max, lane| simd.max(simd.load(lane), max));
     let mut shifts = Lane::ZERO;
-    simd.store(most, &mut shifts);
+    simd.store(max, &mut shifts);
     for (lane, x) in shifts.0.iter_mut().enumerate() {
         *x = shift(*x);
         if t < shape.lengths[lane] as usize {

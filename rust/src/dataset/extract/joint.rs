@@ -1,6 +1,6 @@
 //! Rules that combine tokens or columns: their keys at every token of a sentence.
 
-use crate::dataset::extract::{distance, Extractor, Hash, Look, RulePlan};
+use crate::dataset::extract::{distance, Extractor, Hash, JointPart, RulePlan};
 use crate::features::rule::{outside, TemplateRule};
 use std::ops::Range;
 
@@ -34,13 +34,13 @@ impl Extractor<'_> {
 
     /// Return the joint rules of a plan over these values.
     pub(super) fn joints<'b, H: Hash>(&'b self, plan: &'b RulePlan<'_>, joined: &'b [Vec<H>]) -> Vec<JointRule<'b, H>> {
-        let source = |look: &Look| PartSource {
-            cells: &self.tokens.columns[look.column].cells,
-            values: &joined[look.column],
-            width: self.shared[look.column].len(),
-            place: look.place,
-            offset: look.offset,
-            test: look.test,
+        let source = |part: &JointPart| PartSource {
+            cells: &self.tokens.columns[part.column].cells,
+            values: &joined[part.column],
+            width: self.shared[part.column].len(),
+            place: part.place,
+            offset: part.offset,
+            test: part.test,
         };
         let joints = plan.joint.iter();
         joints.map(|(rule, parts)| JointRule { rule, parts: parts.iter().map(source).collect() }).collect()

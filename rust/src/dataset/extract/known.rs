@@ -3,7 +3,7 @@
 
 use crate::dataset::csr::Csr;
 use crate::dataset::extract::{chunks, Extractor, Hash, RulePlan, ABSENT};
-use crate::dataset::runs::{RunTable, NOTHING};
+use crate::dataset::runs::{RunTable, NO_RUN};
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::features::rule::{outside, TemplateRule};
 use crate::features::tokens::Tokens;
@@ -11,7 +11,7 @@ use crate::machine::system::reused::Reused;
 use std::sync::Arc;
 
 /// Maximum number of distinct texts in the cache, with a few hundred bytes each.
-const MOST_TEXTS: usize = 1 << 16;
+const MAX_TEXTS: usize = 1 << 16;
 
 /// Distinct texts and their lookup results.
 pub struct TextCache {
@@ -23,7 +23,7 @@ pub struct TextCache {
 /// Lookup results of the texts of each column.
 #[derive(Default)]
 pub struct TextRuns {
-    pub(super) book: Arc<RunTable>,
+    pub(super) run_table: Arc<RunTable>,
     /// [columns] [texts] first run of a text, which has one run per group of the column.
     pub(super) first: Vec<Vec<u32>>,
     /// [columns] [texts x shared] values of the atoms that joint rules use.
@@ -52,9 +52,9 @@ impl TextCache {
     }
 
     /// Leave the cache to the next call. It is dropped if it is too large.
-    pub fn give(self, kept: &Reused<TextCache>) {
-        if self.tokens.texts() <= MOST_TEXTS {
-            kept.give(self);
+    pub fn put_back(self, kept: &Reused<TextCache>) {
+        if self.tokens.texts() <= MAX_TEXTS {
+            kept.put(self);
         }
     }
 
@@ -81,10 +81,10 @@ fn push(ids: &[u32], rows: &mut Csr) {
 
 impl Extractor<'_> {
     /// Look up the texts that are not in the cache yet.
-    pub(super) fn meet(&self, vocab: &Vocab, found: &mut TextRuns) {
-        if found.book.ids.rows() == 1 {
+    pub(super) fn look_up_new_texts(&self, vocab: &Vocab, found: &mut TextRuns) {
+        if found.run_table.ids.rows() == 1 {
             found.outside =
-                [&self.node, &self.edge].map(|plan| outside_runs(plan, vocab, Arc::make_mut(&mut found.book)));
+                [&self.node, &self.edge].map(|plan| outside_runs(plan, vocab, Arc::make_mut(&mut found.run_table)));
         }
         for (c, joined) in self.joined::<u64>().into_iter().enumerate() {
             let new = self.since[c]..self.tokens.columns[c].texts();
@@ -93,9 +93,9 @@ impl Extractor<'_> {
                 continue;
             }
             let runs = self.jobs.map(chunks(new.clone()), |texts| (texts.len(), self.runs(c, texts, vocab)));
-            let book = Arc::make_mut(&mut found.book); // copied if a dataset shares it
+            let run_table = Arc::make_mut(&mut found.run_table); // copied if a dataset shares it
             for (texts, runs) in runs {
-                let first = book.append(&runs);
+                let first = run_table.append(&runs);
                 found.first[c].extend((0..texts).map(|text| first + (text * self.groups[c]) as u32));
             }
             found.joined[c].extend(joined);
@@ -125,10 +125,10 @@ impl Extractor<'_> {
 
 /// Add the runs of each group at positions outside of a sentence, nearest first, and return the first run of each
 /// group.
-fn outside_runs(plan: &RulePlan<'_>, vocab: &Vocab, book: &mut RunTable) -> Vec<u32> {
+fn outside_runs(plan: &RulePlan<'_>, vocab: &Vocab, run_table: &mut RunTable) -> Vec<u32> {
     let of = plan.groups.iter().map(|group| {
         if !group.pad {
-            return NOTHING;
+            return NO_RUN;
         }
         let mut rows = Csr::default();
         for distance in 1..=group.offset.abs() {
@@ -136,7 +136,7 @@ fn outside_runs(plan: &RulePlan<'_>, vocab: &Vocab, book: &mut RunTable) -> Vec<
             let id = |key: u64| if key == ABSENT.key { NONE } else { vocab.get(key) };
             push(&group.rules.iter().map(key).map(id).collect::<Vec<_>>(), &mut rows);
         }
-        book.append(&rows)
+        run_table.append(&rows)
     });
     of.collect()
 }
@@ -146,25 +146,25 @@ mod tests {
     use super::*;
 
     fn of(texts: usize) -> TextCache {
-        let mut known = TextCache::new(1, 7);
-        (0..texts).for_each(|i| known.tokens.columns[0].push(&i.to_string()).unwrap());
-        known.tokens.end_sentence(texts);
-        known
+        let mut cache = TextCache::new(1, 7);
+        (0..texts).for_each(|i| cache.tokens.columns[0].push(&i.to_string()).unwrap());
+        cache.tokens.end_sentence(texts);
+        cache
     }
 
     #[test]
-    fn texts_are_kept_for_one_caller_one_vocabulary_and_up_to_a_number() {
+    fn cached_texts_belong_to_one_caller_and_one_vocabulary_and_are_bounded() {
         let kept = Reused::default();
         let texts = |stamp: u64| TextCache::take(&kept, 1, stamp).tokens.texts();
-        of(3).give(&kept);
-        let known = TextCache::take(&kept, 1, 7);
-        assert_eq!((known.tokens.texts(), known.tokens.len(), known.tokens.tokens()), (3, 0, 0));
+        of(3).put_back(&kept);
+        let cache = TextCache::take(&kept, 1, 7);
+        assert_eq!((cache.tokens.texts(), cache.tokens.len(), cache.tokens.tokens()), (3, 0, 0));
         assert_eq!(texts(7), 0); // taken by another caller
-        known.give(&kept);
+        cache.put_back(&kept);
         assert_eq!((texts(8), texts(7)), (0, 0)); // dropped, since it belongs to another vocabulary
-        of(MOST_TEXTS).give(&kept);
-        assert_eq!(texts(7), MOST_TEXTS);
-        of(MOST_TEXTS + 1).give(&kept);
+        of(MAX_TEXTS).put_back(&kept);
+        assert_eq!(texts(7), MAX_TEXTS);
+        of(MAX_TEXTS + 1).put_back(&kept);
         assert_eq!(texts(7), 0);
     }
 }

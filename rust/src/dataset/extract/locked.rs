@@ -4,7 +4,7 @@ use crate::dataset::csr::Csr;
 use crate::dataset::extract::joint::JointRule;
 use crate::dataset::extract::known::TextRuns;
 use crate::dataset::extract::{Extractor, Group, RulePlan, ABSENT, CHUNK};
-use crate::dataset::runs::{TokenRuns, NOTHING, WORTH};
+use crate::dataset::runs::{TokenRuns, MIN_RUN_TOKENS, NO_RUN};
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::Dataset;
 use crate::features::rule::TemplateRule;
@@ -24,10 +24,10 @@ impl Extractor<'_> {
     /// Return the dataset in a locked vocabulary, without unknown attributes. `found` caches lookups of texts in this
     /// vocabulary.
     pub fn locked(&self, vocab: &Vocab, found: &mut TextRuns) -> Dataset {
-        self.meet(vocab, found);
+        self.look_up_new_texts(vocab, found);
         let found = &*found;
         let runs = match (testing::is_forced(CodePath::Runs), testing::is_forced(CodePath::Single)) {
-            (false, false) => self.tokens.tokens() >= WORTH,
+            (false, false) => self.tokens.tokens() >= MIN_RUN_TOKENS,
             (runs, _) => runs,
         };
         testing::count(PathCount::Runs, usize::from(runs));
@@ -35,7 +35,7 @@ impl Extractor<'_> {
         let edge = Rules::new(self, &self.edge, found, vocab);
         let groups = self.node.groups.len();
         let start = || match runs {
-            true => Piece { of: self.spare.take(false).ids, node: self.spare.take(true), ..Piece::default() },
+            true => Piece { of: self.buffers.take(false).ids, node: self.buffers.take(true), ..Piece::default() },
             false => Piece::default(),
         };
         let piece = |mut out: Piece, sentences: Range<usize>| {
@@ -44,13 +44,13 @@ impl Extractor<'_> {
             out.node.ids.reserve(tokens * if runs { self.node.joint.len() } else { self.node.width });
             out.node.ptr.reserve(tokens);
             out.of.reserve(if runs { tokens * groups } else { 0 });
-            let mut room = Room::new(node.asked.len(), tokens);
-            let mut edge_room = Room::new(edge.asked.len(), tokens);
+            let mut scratch = LookupScratch::new(node.looked_up.len(), tokens);
+            let mut edge_scratch = LookupScratch::new(edge.looked_up.len(), tokens);
             for s in sentences.clone() {
-                stop::look();
-                node.look_up(s..sentences.end, &mut room, &mut out.node, runs.then_some(&mut out.of));
+                stop::check();
+                node.look_up(s..sentences.end, &mut scratch, &mut out.node, runs.then_some(&mut out.of));
                 if !self.edge.is_empty() {
-                    edge.look_up(s..sentences.end, &mut edge_room, &mut out.edge, None);
+                    edge.look_up(s..sentences.end, &mut edge_scratch, &mut out.edge, None);
                 }
             }
             out
@@ -73,8 +73,8 @@ impl Extractor<'_> {
         };
         let node = match runs {
             true => {
-                let (book, home) = (found.book.clone(), self.spare.clone());
-                TokenRuns { book, of: all.of, rest: all.node, groups, home }.into()
+                let (run_table, pool) = (found.run_table.clone(), self.buffers.clone());
+                TokenRuns { run_table, of: all.of, rest: all.node, groups, pool }.into()
             }
             false => {
                 all.node.ids.shrink_to_fit();
@@ -105,9 +105,9 @@ struct Rules<'a> {
     found: &'a TextRuns,
     vocab: &'a Vocab,
     outside: &'a [u32],
-    asked: Vec<JointRule<'a, u64>>, // rules with a lookup at every token
-    order: Vec<RuleSource<'a>>,     // all joint rules, in the order of the template
-    inside: Vec<RuleSource<'a>>,    // those not limited to the first or the last token
+    looked_up: Vec<JointRule<'a, u64>>, // rules with a lookup at every token
+    order: Vec<RuleSource<'a>>,         // all joint rules, in the order of the template
+    inside: Vec<RuleSource<'a>>,        // those not limited to the first or the last token
     is_edge: bool,
 }
 
@@ -115,34 +115,34 @@ struct Rules<'a> {
 #[derive(Clone)]
 struct RuleSource<'a> {
     rule: &'a TemplateRule,
-    from: Answer,
+    from: IdSource,
 }
 
 #[derive(Clone, Copy)]
-enum Answer {
+enum IdSource {
     /// Id of a rule without parts, equal at every token.
     Constant(u32),
     /// Index of a rule with a lookup.
-    Asked(usize),
+    Lookup(usize),
 }
 
 impl<'a> Rules<'a> {
     fn new(of: &'a Extractor<'_>, plan: &'a RulePlan<'a>, found: &'a TextRuns, vocab: &'a Vocab) -> Rules<'a> {
-        let (mut asked, mut order) = (Vec::new(), Vec::new());
+        let (mut looked_up, mut order) = (Vec::new(), Vec::new());
         for joint in of.joints(plan, &found.joined) {
             let rule = joint.rule;
             match joint.constant() {
-                Some(key) => order.push(RuleSource { rule, from: Answer::Constant(vocab.get(key)) }),
+                Some(key) => order.push(RuleSource { rule, from: IdSource::Constant(vocab.get(key)) }),
                 None => {
-                    order.push(RuleSource { rule, from: Answer::Asked(asked.len()) });
-                    asked.push(joint);
+                    order.push(RuleSource { rule, from: IdSource::Lookup(looked_up.len()) });
+                    looked_up.push(joint);
                 }
             }
         }
         let inside = order.iter().filter(|source| !source.rule.first && !source.rule.last).cloned().collect();
         let is_edge = std::ptr::eq(plan, &of.edge);
         let outside = &found.outside[usize::from(is_edge)];
-        Rules { of, plan, found, vocab, outside, asked, order, inside, is_edge }
+        Rules { of, plan, found, vocab, outside, looked_up, order, inside, is_edge }
     }
 
     /// Return the first token and the length of a sentence.
@@ -153,44 +153,44 @@ impl<'a> Rules<'a> {
 
     /// Append the rows of the first sentence of a range. If `to` is given, runs are appended there instead of to the
     /// rows. Data of the second sentence is prefetched meanwhile.
-    fn look_up(&self, sentences: Range<usize>, room: &mut Room, rows: &mut Csr, to: Option<&mut Vec<u32>>) {
+    fn look_up(&self, sentences: Range<usize>, scratch: &mut LookupScratch, rows: &mut Csr, to: Option<&mut Vec<u32>>) {
         let s = sentences.start;
         let (begin, length) = self.place(s);
-        if room.next.sentence != Some(s) {
-            room.ask(self, s);
+        if scratch.next.sentence != Some(s) {
+            scratch.start(self, s);
         }
-        std::mem::swap(&mut room.now, &mut room.next);
+        std::mem::swap(&mut scratch.current, &mut scratch.next);
         if s + 1 < sentences.end {
-            room.ask(self, s + 1);
+            scratch.start(self, s + 1);
         }
-        self.vocab.first_looks(&room.now.keys, &mut room.now.answers);
-        let (runs, mut own, groups) = (to.is_some(), std::mem::take(&mut room.runs), self.plan.groups.len());
+        self.vocab.read_slots(&scratch.current.keys, &mut scratch.current.found_ids);
+        let (runs, mut own, groups) = (to.is_some(), std::mem::take(&mut scratch.runs), self.plan.groups.len());
         own.clear();
         let here = to.unwrap_or(&mut own);
         let first = here.len();
-        here.resize(first + length * groups, NOTHING);
+        here.resize(first + length * groups, NO_RUN);
         let here = &mut here[first..];
         self.plan.groups.iter().zip(self.outside).enumerate().for_each(|(g, (group, &outside))| {
             self.runs_of(group, outside, begin, length, |t, run| here[t * groups + g] = run);
         });
-        room.answer(self.vocab);
+        scratch.finish_lookups(self.vocab);
         let mut ids = IdWriter::new(rows, length * self.order.len());
         for t in 0..length {
             if !runs {
                 let of = &here[t * groups..(t + 1) * groups];
-                of.iter().for_each(|&run| ids.copy(self.found.book.ids.ids_of(run as usize)));
+                of.iter().for_each(|&run| ids.copy(self.found.run_table.ids.ids_of(run as usize)));
             }
             let (is_first, is_last) = (t == 0, t + 1 == length);
             if is_first || is_last {
                 let here = |rule: &TemplateRule| (is_first || !rule.first) && (is_last || !rule.last);
-                self.put(self.order.iter().filter(|source| here(source.rule)), t, room, &mut ids);
+                self.put(self.order.iter().filter(|source| here(source.rule)), t, scratch, &mut ids);
             } else {
-                self.put(self.inside.iter(), t, room, &mut ids);
+                self.put(self.inside.iter(), t, scratch, &mut ids);
             }
             ids.end_row();
         }
         ids.finish();
-        room.runs = own;
+        scratch.runs = own;
     }
 
     /// Append the ids of the joint rules that apply to a token.
@@ -199,7 +199,7 @@ impl<'a> Rules<'a> {
         &self,
         sources: impl Iterator<Item = &'b RuleSource<'b>>,
         t: usize,
-        room: &Room,
+        scratch: &LookupScratch,
         ids: &mut IdWriter<'_>,
     ) {
         if self.is_edge && t == 0 {
@@ -207,8 +207,8 @@ impl<'a> Rules<'a> {
         }
         for source in sources {
             ids.put(match source.from {
-                Answer::Constant(id) => id,
-                Answer::Asked(rule) => room.id(rule, t),
+                IdSource::Constant(id) => id,
+                IdSource::Lookup(rule) => scratch.id(rule, t),
             });
         }
     }
@@ -218,19 +218,20 @@ impl<'a> Rules<'a> {
     fn runs_of(&self, group: &Group<'_>, outside: u32, begin: usize, length: usize, mut put: impl FnMut(usize, u32)) {
         let (first, number) = (&self.found.first[group.column][..], group.number as u32);
         let cells = &self.of.tokens.columns[group.column].cells[begin..begin + length];
-        let away = group.offset.unsigned_abs().min(length);
+        let shift = group.offset.unsigned_abs().min(length);
         let (from, inside) = match group.offset < 0 {
-            true => (0, away..length),
-            false => (away, 0..length - away),
+            true => (0, shift..length),
+            false => (shift, 0..length - shift),
         };
-        let least = usize::from(self.is_edge); // no edge ends at the first token
-        for (t, &text) in inside.clone().zip(&cells[from..]).filter(|(t, _)| *t >= least) {
+        let first_token = usize::from(self.is_edge); // no edge ends at the first token
+        for (t, &text) in inside.clone().zip(&cells[from..]).filter(|(t, _)| *t >= first_token) {
             put(t, first[text as usize] + number);
         }
         if group.pad {
             // Distance from the sentence: `outside` is the run at distance 1.
-            (least..inside.start).for_each(|t| put(t, outside + (group.offset.unsigned_abs() - t - 1) as u32));
-            (inside.end.max(least)..length).for_each(|t| put(t, outside + (t + group.offset as usize - length) as u32));
+            (first_token..inside.start).for_each(|t| put(t, outside + (group.offset.unsigned_abs() - t - 1) as u32));
+            (inside.end.max(first_token)..length)
+                .for_each(|t| put(t, outside + (t + group.offset as usize - length) as u32));
         }
     }
 }
@@ -275,52 +276,52 @@ impl IdWriter<'_> {
 }
 
 /// Slots of the cache of a rule, a power of two.
-const SLOTS: usize = 1024;
+const CACHE_SLOTS: usize = 1024;
 /// Number of keys after which a rule with a hit rate below one half stops using its cache.
-const TRIED: usize = 4 * SLOTS;
+const TRIAL_KEYS: usize = 4 * CACHE_SLOTS;
 
 /// Direct-mapped cache of the last keys of a rule and their ids. Rules that join shapes have few distinct keys.
 struct KeyCache {
     slots: Vec<(u64, u32)>,
-    asked: usize,
-    found: usize,
+    lookups: usize,
+    hits: usize,
 }
 
 impl KeyCache {
-    fn pays(&self) -> bool {
-        !self.slots.is_empty() && (self.asked < TRIED || 2 * self.found >= self.asked)
+    fn is_useful(&self) -> bool {
+        !self.slots.is_empty() && (self.lookups < TRIAL_KEYS || 2 * self.hits >= self.lookups)
     }
 }
 
 /// Lookups of the joint rules of one sentence.
 #[derive(Default)]
-struct Asked {
+struct SentenceLookups {
     sentence: Option<usize>,
     places: Vec<(usize, usize)>, // [rules] first token that may have one, position of its id
     ids: Vec<u32>,               // rule by rule
     keys: Vec<u64>,              // keys to look up,
     to: Vec<(u32, u32)>,         // rule and position of each,
-    answers: Vec<u32>,           // and their ids
+    found_ids: Vec<u32>,         // and their ids
 }
 
 /// Scratch buffers, reused between sentences.
 #[derive(Default)]
-struct Room {
-    memories: Vec<KeyCache>, // [rules]
-    now: Asked,
-    next: Asked,
+struct LookupScratch {
+    caches: Vec<KeyCache>, // [rules]
+    current: SentenceLookups,
+    next: SentenceLookups,
     runs: Vec<u32>,
 }
 
-impl Room {
-    fn new(rules: usize, tokens: usize) -> Room {
-        let slots = if tokens >= SLOTS { SLOTS } else { 0 };
-        let memory = || KeyCache { slots: vec![(ABSENT.key, NONE); slots], asked: 0, found: 0 };
-        Room { memories: (0..rules).map(|_| memory()).collect(), ..Room::default() }
+impl LookupScratch {
+    fn new(rules: usize, tokens: usize) -> LookupScratch {
+        let slots = if tokens >= CACHE_SLOTS { CACHE_SLOTS } else { 0 };
+        let cache = || KeyCache { slots: vec![(ABSENT.key, NONE); slots], lookups: 0, hits: 0 };
+        LookupScratch { caches: (0..rules).map(|_| cache()).collect(), ..LookupScratch::default() }
     }
 
     /// Start the lookups of all rules at every token of the next sentence.
-    fn ask(&mut self, rules: &Rules<'_>, s: usize) {
+    fn start(&mut self, rules: &Rules<'_>, s: usize) {
         let (begin, length) = rules.place(s);
         let next = &mut self.next;
         next.sentence = Some(s);
@@ -328,18 +329,18 @@ impl Room {
         next.ids.clear();
         next.keys.clear();
         next.to.clear();
-        for (r, (joint, memory)) in rules.asked.iter().zip(&mut self.memories).enumerate() {
+        for (r, (joint, cache)) in rules.looked_up.iter().zip(&mut self.caches).enumerate() {
             let range = joint.range(length);
             next.places.push((range.start, next.ids.len()));
-            let pays = memory.pays();
-            memory.asked += if pays { range.len() } else { 0 };
+            let is_useful = cache.is_useful();
+            cache.lookups += if is_useful { range.len() } else { 0 };
             for t in range {
                 let key = joint.key(begin, t, length);
                 let mut id = NONE;
                 // An empty slot contains the key `ABSENT` with the id `NONE`.
-                if pays && memory.slots[key as usize % SLOTS].0 == key {
-                    id = memory.slots[key as usize % SLOTS].1;
-                    memory.found += 1;
+                if is_useful && cache.slots[key as usize % CACHE_SLOTS].0 == key {
+                    id = cache.slots[key as usize % CACHE_SLOTS].1;
+                    cache.hits += 1;
                 } else if key != ABSENT.key {
                     next.keys.push(key);
                     next.to.push((r as u32, next.ids.len() as u32));
@@ -347,16 +348,16 @@ impl Room {
                 next.ids.push(id);
             }
         }
-        rules.vocab.warm(next.keys.iter().copied());
+        rules.vocab.prefetch_slots(next.keys.iter().copied());
     }
 
-    /// Finish the lookups of the current sentence after `first_looks`.
-    fn answer(&mut self, vocab: &Vocab) {
-        let now = &mut self.now;
-        vocab.second_looks(&now.keys, &mut now.answers);
-        for ((&key, &id), &(rule, place)) in now.keys.iter().zip(&now.answers).zip(&now.to) {
-            now.ids[place as usize] = id;
-            if let Some(slot) = self.memories[rule as usize].slots.get_mut(key as usize % SLOTS) {
+    /// Finish the lookups of the current sentence after `read_slots`.
+    fn finish_lookups(&mut self, vocab: &Vocab) {
+        let current = &mut self.current;
+        vocab.resolve_ids(&current.keys, &mut current.found_ids);
+        for ((&key, &id), &(rule, place)) in current.keys.iter().zip(&current.found_ids).zip(&current.to) {
+            current.ids[place as usize] = id;
+            if let Some(slot) = self.caches[rule as usize].slots.get_mut(key as usize % CACHE_SLOTS) {
                 *slot = (key, id);
             }
         }
@@ -365,7 +366,7 @@ impl Room {
     /// Return the id of a rule at a token that may have one, or `NONE`.
     #[inline(always)]
     fn id(&self, rule: usize, t: usize) -> u32 {
-        let (start, first) = self.now.places[rule];
-        self.now.ids[first + t - start]
+        let (start, first) = self.current.places[rule];
+        self.current.ids[first + t - start]
     }
 }

@@ -106,7 +106,7 @@ struct Group<'a> {
 }
 
 /// Part of a joint rule. `place` is its position in the column's row of `joined`.
-struct Look {
+struct JointPart {
     column: usize,
     place: usize,
     offset: isize,
@@ -117,8 +117,8 @@ struct Look {
 #[derive(Default)]
 struct RulePlan<'a> {
     groups: Vec<Group<'a>>,
-    joint: Vec<(&'a TemplateRule, Vec<Look>)>, // rules that combine tokens or columns
-    width: usize,                              // maximum number of attributes per token
+    joint: Vec<(&'a TemplateRule, Vec<JointPart>)>, // rules that combine tokens or columns
+    width: usize,                                   // maximum number of attributes per token
 }
 
 /// Template applied to tokens: the values of its atoms at the distinct texts from `since` on.
@@ -135,7 +135,7 @@ pub struct Extractor<'a> {
     values: Vec<Vec<Key>>,      // [columns] [texts from there on x atoms of the column]
     shared: Vec<Vec<usize>>,    // [columns] atoms of the column that joint rules use
     jobs: Jobs,
-    spare: Arc<BufferPool>, // buffers of dropped datasets
+    buffers: Arc<BufferPool>, // buffers of dropped datasets
 }
 
 /// Parallel or serial execution over chunks. Results are in order.
@@ -164,7 +164,7 @@ impl Jobs {
             true => {
                 let stop = stop::current();
                 let one = |item| {
-                    let _mine = stop.enter();
+                    let _guard = stop.enter();
                     f(item)
                 };
                 items.into_par_iter().map(one).collect()
@@ -181,13 +181,13 @@ fn chunks(all: std::ops::Range<usize>) -> Vec<std::ops::Range<usize>> {
 }
 
 impl<'a> Extractor<'a> {
-    /// Create an extractor. `spare`: buffers for runs, which are returned to it. `since`: [columns] first text whose
+    /// Create an extractor. `buffers`: buffers for runs, which are returned to it. `since`: [columns] first text whose
     /// values are needed, empty for all.
     pub fn new(
         template: &'a Template,
         tokens: &'a Tokens,
         threads: usize,
-        spare: Arc<BufferPool>,
+        buffers: Arc<BufferPool>,
         mut since: Vec<usize>,
     ) -> Extractor<'a> {
         since.resize(tokens.columns.len(), 0);
@@ -212,7 +212,7 @@ impl<'a> Extractor<'a> {
                             shared[column].push(part.atom);
                             shared[column].len() - 1
                         });
-                        Look { column, place, offset: part.offset, test: part.test }
+                        JointPart { column, place, offset: part.offset, test: part.test }
                     });
                     plan.joint.push((rule, parts.collect()));
                 }
@@ -240,7 +240,7 @@ impl<'a> Extractor<'a> {
             slots[group.column] += HEAD + group.rules.len();
         }
         let jobs = Jobs::new(threads, tokens.tokens());
-        let mut it = Extractor {
+        let mut extractor = Extractor {
             template,
             tokens,
             node,
@@ -253,10 +253,10 @@ impl<'a> Extractor<'a> {
             values: Vec::new(),
             shared,
             jobs,
-            spare,
+            buffers,
         };
-        it.values = (0..tokens.columns.len()).map(|c| it.values_of(c)).collect();
-        it
+        extractor.values = (0..tokens.columns.len()).map(|c| extractor.values_of(c)).collect();
+        extractor
     }
 
     /// Return the hashes of all atoms of a column at its distinct texts.
@@ -264,10 +264,10 @@ impl<'a> Extractor<'a> {
         let atoms: Vec<_> = self.template.atoms.iter().filter(|a| a.column == column).collect();
         let texts = &self.tokens.columns[column];
         self.jobs.concat(self.since[column]..texts.texts(), |range| {
-            let (mut scratch, mut small) = (TextScratch::default(), String::new());
+            let (mut scratch, mut lower_text) = (TextScratch::default(), String::new());
             let mut values = Vec::with_capacity(range.len() * atoms.len());
             for number in range {
-                small.clear();
+                lower_text.clear();
                 for atom in &atoms {
                     let text = texts.text(number);
                     let value = match &atom.functions[..] {
@@ -277,10 +277,10 @@ impl<'a> Extractor<'a> {
                         }
                         // Most affixes are those of lower-case text, which is computed once.
                         [Function::Lower, rest @ ..] => {
-                            if small.is_empty() {
-                                lower(text, &mut small);
+                            if lower_text.is_empty() {
+                                lower(text, &mut lower_text);
                             }
-                            apply(rest, &small, &mut scratch)
+                            apply(rest, &lower_text, &mut scratch)
                         }
                         functions => apply(functions, text, &mut scratch),
                     };
@@ -386,7 +386,7 @@ impl<'a> Extractor<'a> {
     }
 
     /// Check that the attributes fit into memory, assuming that every rule matches at every token.
-    fn afford(&self) -> Result<()> {
+    fn claim_rows(&self) -> Result<()> {
         let (tokens, width) = (self.tokens.tokens(), self.node.width.max(self.edge.width));
         let texts = self.tokens.columns.iter().zip(&self.slots).map(|(column, &slots)| column.texts() * slots);
         let known = budget::bytes(&[texts.sum(), size_of::<u32>()]);
@@ -399,7 +399,7 @@ impl<'a> Extractor<'a> {
 
     /// Return the dataset in a growing vocabulary. New ids are in order of first occurrence.
     pub fn grow(&self, vocab: &mut Vocab) -> Result<Dataset> {
-        self.afford()?;
+        self.claim_rows()?;
         let mut known: Vec<Vec<u32>> =
             self.tokens.columns.iter().zip(&self.slots).map(|(c, &slots)| vec![NONE; c.texts() * slots]).collect();
         let (mut rows, mut edge_rows) = (Csr::default(), Csr::default());
@@ -409,7 +409,7 @@ impl<'a> Extractor<'a> {
         let (mut keys, joined) = (Vec::new(), self.joined());
         let (node, edge) = (self.joints(&self.node, &joined), self.joints(&self.edge, &joined));
         for bounds in self.tokens.sentences.windows(2) {
-            stop::look();
+            stop::check();
             let at = (bounds[0], bounds[1] - bounds[0]);
             self.intern(&self.node, at, vocab, (&mut known, &node), &mut keys, &mut rows)?;
             if !self.edge.is_empty() {
@@ -433,7 +433,7 @@ impl<'a> Extractor<'a> {
         rows: &mut Csr,
     ) -> Result<()> {
         joint::keys(joints, begin, length, keys);
-        vocab.warm(keys.iter().map(|key| key.key));
+        vocab.prefetch_slots(keys.iter().map(|key| key.key));
         let mut keys = keys.iter();
         for t in 0..length {
             for group in &plan.groups {

@@ -37,12 +37,12 @@ pub fn kind(c: char) -> CharKind {
         '_' => CharKind::Connector,
         '$' | '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~' => CharKind::Symbol,
         '!'..='\x7e' => CharKind::Punct,
-        _ => wide(c),
+        _ => non_ascii_kind(c),
     }
 }
 
 /// Return the kind of a character outside of ASCII.
-fn wide(c: char) -> CharKind {
+fn non_ascii_kind(c: char) -> CharKind {
     match c {
         // Not a space by category, but invisible: these characters separate words.
         '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
@@ -81,6 +81,6 @@ fn wide(c: char) -> CharKind {
 }
 
 /// Return whether a character is an apostrophe, typewriter or typographic.
-pub fn apostrophe(c: char) -> bool {
+pub fn is_apostrophe(c: char) -> bool {
     matches!(c, '\'' | '\u{2019}' | '\u{ff07}')
 }

@@ -114,7 +114,7 @@ impl TokenizerScratch {
 }
 
 /// Texts per parallel task.
-const PIECE: usize = 64;
+const TEXTS_PER_TASK: usize = 64;
 
 /// Find the tokens and sentences of texts, in order. The result does not depend on the number of threads.
 pub fn tokenize<T: AsRef<str> + Sync>(texts: &[T], options: &Options) -> Result<TokenSpans> {
@@ -123,12 +123,12 @@ pub fn tokenize<T: AsRef<str> + Sync>(texts: &[T], options: &Options) -> Result<
     }
     let stop = stop::current();
     let parts: Vec<TokenSpans> = texts
-        .par_chunks(PIECE)
+        .par_chunks(TEXTS_PER_TASK)
         .map(|texts| {
-            let _mine = stop.enter();
+            let _guard = stop.enter();
             let (mut scratch, mut out) = (TokenizerScratch::default(), TokenSpans::default());
             for text in texts {
-                stop::look();
+                stop::check();
                 scratch.read(text.as_ref(), options);
                 let first = out.tokens.len() as u64;
                 out.tokens.extend_from_slice(&scratch.tokens);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_what_joins_them() {
+    fn words_include_joining_punctuation() {
         assert_eq!(
             tokens("Dr. O'Neil doesn't pay $1,000.50."),
             ["Dr.", "O'Neil", "does", "n't", "pay", "$", "1,000.50", "."]
@@ -180,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn characters_of_several_code_points_stay_whole() {
+    fn characters_of_several_code_points_are_not_split() {
         assert_eq!(tokens("cafe\u{301} 👩‍🚀👍🏽🇸🇪🇩🇰!"), ["cafe\u{301}", "👩‍🚀", "👍🏽", "🇸🇪", "🇩🇰", "!"]);
         assert_eq!(tokens("東京はカタカナ"), ["東", "京", "は", "カタカナ"]);
         assert_eq!(tokens("हिन्दी می\u{200c}خواهم"), ["हिन्दी", "می\u{200c}خواهم"]);
     }
 
     #[test]
-    fn addresses_handles_smileys() {
+    fn addresses_handles_and_smileys_are_tokens() {
         assert_eq!(tokens("(see https://a.b/c_(d)?e=1)."), ["(", "see", "https://a.b/c_(d)?e=1", ")", "."]);
         assert_eq!(tokens("me@x.org, @me #tag2 :-) <3"), ["me@x.org", ",", "@me", "#tag2", ":-)", "<3"]);
     }

@@ -8,11 +8,11 @@ use crate::features::text::{class, Class};
 const STOPS: &str =
     ".!?\u{2026}\u{203c}\u{2047}\u{2048}\u{2049}\u{61f}\u{6d4}\u{964}\u{965}\u{589}\u{1362}\u{104b}\u{17d4}";
 /// Characters that always end a sentence.
-const FULL: &str = "\u{3002}\u{ff01}\u{ff1f}\u{ff61}";
+const ALWAYS_STOPS: &str = "\u{3002}\u{ff01}\u{ff1f}\u{ff61}";
 const CLOSERS: &str = "\"'\u{201d}\u{2019}\u{bb})]}\u{ff09}\u{300d}\u{300f}\u{3011}\u{300b}\u{3009}";
 
 /// Maximum number of characters to skip before the first letter of the next sentence.
-const AHEAD: usize = 16;
+const MAX_SKIPPED: usize = 16;
 
 impl Text<'_> {
     /// Append the first tokens of all sentences after the first.
@@ -20,11 +20,11 @@ impl Text<'_> {
         let first = |t: usize| self.chars[tokens[t].0 as usize];
         let mut t = 0;
         while t + 1 < tokens.len() {
-            let (stop, full) = (STOPS.contains(first(t)), FULL.contains(first(t)));
+            let (stop, full) = (STOPS.contains(first(t)), ALWAYS_STOPS.contains(first(t)));
             let mut last = t;
             while (stop || full) && last + 1 < tokens.len() && tokens[last].1 == tokens[last + 1].0 && {
                 let next = first(last + 1);
-                CLOSERS.contains(next) || STOPS.contains(next) || FULL.contains(next)
+                CLOSERS.contains(next) || STOPS.contains(next) || ALWAYS_STOPS.contains(next)
             } {
                 last += 1;
             }
@@ -32,7 +32,7 @@ impl Text<'_> {
                 return;
             }
             let gap = (tokens[last].1 as usize, tokens[last + 1].0 as usize);
-            let ends = full || (stop && gap.0 < gap.1 && !self.goes_on(gap.1));
+            let ends = full || (stop && gap.0 < gap.1 && !self.continues_in_lower_case(gap.1));
             if ends || self.has_blank_line(gap) {
                 begins.push(last as u32 + 1);
             }
@@ -41,9 +41,9 @@ impl Text<'_> {
     }
 
     /// Return whether the text after quotes and brackets continues with a lower-case letter.
-    fn goes_on(&self, mut at: usize) -> bool {
-        let most = at + AHEAD;
-        while at < most && matches!(self.kind(at), CharKind::Blank | CharKind::Punct | CharKind::Symbol) {
+    fn continues_in_lower_case(&self, mut at: usize) -> bool {
+        let limit = at + MAX_SKIPPED;
+        while at < limit && matches!(self.kind(at), CharKind::Blank | CharKind::Punct | CharKind::Symbol) {
             at += 1;
         }
         self.char(at).is_some_and(|c| class(c) == Class::Lower)

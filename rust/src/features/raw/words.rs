@@ -1,6 +1,6 @@
 //! Token boundaries: words and the characters that join them, symbols, punctuation.
 
-use super::kinds::{apostrophe, CharKind, ZWJ};
+use super::kinds::{is_apostrophe, CharKind, ZWJ};
 use super::Text;
 use crate::features::text::{class, Class};
 
@@ -44,9 +44,9 @@ impl Text<'_> {
     /// Match two or more of the same punctuation mark, or of ! and ?.
     fn run(&self, at: usize) -> Option<usize> {
         let first = self.chars[at];
-        let excited = |c: char| c == '!' || c == '?';
-        let same = |c: char| c == first || (excited(first) && excited(c));
-        if !excited(first) && !RUNS.contains(first) {
+        let is_exclamation_or_question = |c: char| c == '!' || c == '?';
+        let same = |c: char| c == first || (is_exclamation_or_question(first) && is_exclamation_or_question(c));
+        if !is_exclamation_or_question(first) && !RUNS.contains(first) {
             return None;
         }
         let mut end = at + 1;
@@ -72,10 +72,13 @@ impl Text<'_> {
             since = 0;
             end += 1;
         }
-        if self.char(end) == Some('.') && self.char(end + 1) != Some('.') && self.keeps_dot(at, end, dots, longest) {
+        if self.char(end) == Some('.')
+            && self.char(end + 1) != Some('.')
+            && self.dot_belongs_to_word(at, end, dots, longest)
+        {
             return end + 1;
         }
-        self.uncontracted(at, end)
+        self.end_before_clitic(at, end)
     }
 
     /// Return whether the character at `at`, inside a word that starts at `from`, joins its neighbours.
@@ -100,12 +103,12 @@ impl Text<'_> {
             '-' | '\u{2010}' | '\u{2011}' => {
                 numbers || (!self.options.hyphens && left.in_word() && right.in_word() && right != CharKind::Extend)
             }
-            _ => apostrophe(c) && left.in_word() && matches!(right, CharKind::Letter | CharKind::Digit),
+            _ => is_apostrophe(c) && left.in_word() && matches!(right, CharKind::Letter | CharKind::Digit),
         }
     }
 
     /// Return whether the dot after a word belongs to it: U.S., an initial before a name, a known abbreviation.
-    fn keeps_dot(&self, at: usize, end: usize, dots: usize, longest: usize) -> bool {
+    fn dot_belongs_to_word(&self, at: usize, end: usize, dots: usize, longest: usize) -> bool {
         if dots > 0 && longest == 1 {
             return self.chars[at..end].iter().all(|&c| c == '.' || super::kinds::kind(c) != CharKind::Digit);
         }
@@ -121,11 +124,11 @@ impl Text<'_> {
     }
 
     /// Return the end of a word without its clitic: do|n't, Anna|'s.
-    fn uncontracted(&self, at: usize, end: usize) -> usize {
+    fn end_before_clitic(&self, at: usize, end: usize) -> usize {
         if !self.options.contractions {
             return end;
         }
-        let Some(mark) = (at..end).rev().find(|&k| apostrophe(self.chars[k])) else { return end };
+        let Some(mark) = (at..end).rev().find(|&k| is_apostrophe(self.chars[k])) else { return end };
         let ending = |text: &str| {
             let found = &self.chars[mark + 1..end];
             found.len() == text.len() && found.iter().zip(text.chars()).all(|(c, t)| c.to_ascii_lowercase() == t)
@@ -141,7 +144,7 @@ impl Text<'_> {
 
     /// Return the end of a clitic such as `'s` directly after its word.
     fn clitic(&self, at: usize) -> Option<usize> {
-        if !self.options.contractions || !apostrophe(self.chars[at]) || self.before(at) == CharKind::Blank {
+        if !self.options.contractions || !is_apostrophe(self.chars[at]) || self.before(at) == CharKind::Blank {
             return None;
         }
         CLITICS.iter().find_map(|clitic| {

@@ -17,23 +17,23 @@ use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::batch::loss::LARGE;
-use crate::learners::batch::pass::{run_batch, ChunkSums, Pass, PassWork, SMALL};
+use crate::learners::batch::pass::{run_batch, ChunkSums, Pass, PassWork, MIN_GOLD_MARGINAL};
 use crate::learners::batch::terms::{check, EdgeScores, Setting, Terms};
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
 use crate::machine::simd::{Lane, Simd};
 use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
-use crate::scores::corpus_layout::{self, Grain, Nodes};
-use crate::scores::scorer::afford;
+use crate::scores::corpus_layout::{self, Nodes, RowOptions};
+use crate::scores::scorer::claim_pair_tables;
 use std::sync::Arc;
 
 /// Largest factor by which a sentence's (or a token's) residuals are multiplied.
-const CLIP: f64 = 16.0;
+const MAX_FACTOR: f64 = 16.0;
 /// The scale is multiplied into the weights when it falls below this.
-const SMALL_SCALE: f64 = 1e-4;
+const MIN_SCALE: f64 = 1e-4;
 
 /// Steps change single rows, one batch at a time.
-const GRAIN: Grain = Grain { frequent: 16, fold: false, group: 1, vectors: false };
+const ROW_OPTIONS: RowOptions = RowOptions { frequent: 16, fold: false, group: 1, vectors: false };
 /// Steps between two corrections of the decay.
 const CORRECT_EVERY: usize = 64;
 
@@ -41,7 +41,7 @@ const CORRECT_EVERY: usize = 64;
 /// overshoot. The decay of the feature is slower by the same factor. The power was measured: 1/2 makes frequent
 /// features lag, 0 makes all steps short. Since `scale` decays all features equally, such features are corrected from
 /// time to time.
-fn pace(n: f64) -> f64 {
+fn step_size(n: f64) -> f64 {
     (1.0 + 0.01 * n).powf(-0.35)
 }
 
@@ -52,11 +52,11 @@ pub struct Stochastic {
     plan: Plan,
     nodes: Nodes,
     rows: Vec<Lane>,
-    row_pace: Vec<f32>, // [lanes]
+    row_step_sizes: Vec<f32>, // [lanes]
     rare: Vec<f32>,
     edges: Vec<f64>, // [edges of the layout]
     pattern: Option<Arc<Pattern>>,
-    kept: Vec<Option<usize>>, // [edges of the layout] position of their sums
+    sum_index: Vec<Option<usize>>, // [edges of the layout] position of their sums
     scale: f64,
     scratch: PassWork,
     sums: ChunkSums,
@@ -64,7 +64,7 @@ pub struct Stochastic {
 
 impl Stochastic {
     /// Edges at the current weights. `scores` is scratch, [L, L] or empty with lists.
-    fn edges_now(&self, scores: &mut [f64]) -> Edges {
+    fn current_edges(&self, scores: &mut [f64]) -> Edges {
         if let Some(pattern) = &self.pattern {
             let weights: Vec<f64> = self.edges.iter().map(|x| x * self.scale).collect();
             return Edges::listed(pattern, &weights);
@@ -92,32 +92,32 @@ impl Stochastic {
         if terms.weights.is_empty() {
             terms.weights = vec![1.0; data.len()];
         }
-        afford(layout.labels)?;
+        claim_pair_tables(layout.labels)?;
         check(&data, layout.labels, &terms)?;
         let plan = Plan::in_chunks(&data.sentences, 1);
-        let mut nodes = Nodes::new(&data, &layout, &plan, GRAIN)?;
+        let mut nodes = Nodes::new(&data, &layout, &plan, ROW_OPTIONS)?;
         if let Some(support) = &terms.limits.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }
         let pattern =
             Pattern::new(layout.labels, &layout.edges, &terms.limits.forbidden, Purpose::Training)?.map(Arc::new);
-        let kept: Vec<Option<usize>> = match &pattern {
+        let sum_index: Vec<Option<usize>> = match &pattern {
             Some(pattern) => layout.edges.iter().map(|&e| pattern.find(e)).collect(),
             None => layout.edges.iter().map(|&e| Some(e as usize)).collect(),
         };
         let places = pattern.as_ref().map_or(layout.labels * layout.labels, |pattern| pattern.len());
-        let row_pace = nodes.set_pace(|n| pace(f64::from(n)) as f32);
+        let row_step_sizes = nodes.set_step_sizes(|n| step_size(f64::from(n)) as f32);
         let mut scratch = PassWork::default();
         scratch.fields.resize_with(1, Default::default);
         Ok(Stochastic {
             rows: vec![Lane::ZERO; nodes.n_lanes()],
-            row_pace,
+            row_step_sizes,
             rare: vec![0.0; nodes.n_copies()],
             edges: vec![0.0; layout.edges.len()],
             scale: 1.0,
             sums: ChunkSums::new(places, 0),
             pattern,
-            kept,
+            sum_index,
             scratch,
             data,
             layout,
@@ -149,17 +149,17 @@ impl Stochastic {
     /// Take steps over these batches, starting after `seen` sentences. Return the sum of the losses, each before its
     /// own step, or NaN if the steps are too long.
     pub fn run(&mut self, order: &[u32], eta: f64, l2: f64, seen: f64) -> f64 {
-        let _small_is_zero = FlushToZero::new();
+        let _flush_to_zero = FlushToZero::new();
         run_steps(self, order, eta, l2, seen)
     }
 
     /// Restore the excess decay of frequent features. `decayed` is the log of the common decay since the last call.
     fn correct(&mut self, decayed: f64) {
-        for (row, &pace) in self.rows.iter_mut().zip(&self.row_pace) {
-            let up = ((f64::from(pace) - 1.0) * decayed).exp() as f32;
+        for (row, &step_size) in self.rows.iter_mut().zip(&self.row_step_sizes) {
+            let up = ((f64::from(step_size) - 1.0) * decayed).exp() as f32;
             row.0.iter_mut().for_each(|x| *x *= up);
         }
-        let up = ((pace(self.data.tokens() as f64) - 1.0) * decayed).exp();
+        let up = ((step_size(self.data.tokens() as f64) - 1.0) * decayed).exp();
         self.edges.iter_mut().for_each(|x| *x *= up);
     }
 
@@ -180,26 +180,26 @@ dispatch!(
 fn step_kernel<S: Simd>(simd: S, this: &mut Stochastic, order: &[u32], eta: f64, l2: f64, mut seen: f64) -> f64 {
     let l = this.layout.labels;
     let decay = 2.0 * l2 / this.data.len().max(1) as f64;
-    let pace = pace(this.data.tokens() as f64);
+    let step_size = step_size(this.data.tokens() as f64);
     let mut edge_scores = vec![0.0; if this.pattern.is_some() { 0 } else { l * l }];
     this.scratch.work.reserve_pairs(this.sums.edges.len());
     this.sums.loss = 0.0;
     let mut decayed = 0.0;
     for (i, &b) in order.iter().enumerate() {
-        stop::look();
-        let edges = this.edges_now(&mut edge_scores);
+        stop::check();
+        let edges = this.current_edges(&mut edge_scores);
         if !edges.scaled {
             return f64::NAN;
         }
         score(simd, this, b as usize);
         let batch = &this.plan.batches[b as usize];
-        let unasked = EdgeScores::new(&this.layout, &[], &this.terms.limits);
+        let no_edge_scores = EdgeScores::new(&this.layout, &[], &this.terms.limits);
         let pass = Pass {
             setting: Setting {
                 data: &this.data,
                 layout: &this.layout,
                 w: &[],
-                edge_scores: &unasked,
+                edge_scores: &no_edge_scores,
                 support: this.terms.limits.support.as_ref(),
                 partial: None,
                 cost: &[],
@@ -214,25 +214,25 @@ fn step_kernel<S: Simd>(simd: S, this: &mut Stochastic, order: &[u32], eta: f64,
             nodes: &this.nodes,
             edges: &edges,
             rare_gradient: Shared::new(&mut []),
-            clip: CLIP,
+            clip: MAX_FACTOR,
         };
         run_batch(&pass, batch, 0, &mut this.scratch, &mut this.sums, None);
         batch::drain_pairs(&edges, &mut this.scratch.work.pairs[..this.sums.edges.len()], &mut this.sums.edges);
         for (_, lane) in this.scratch.flagged.drain(..) {
-            this.sums.loss += passed_over(&this.terms, batch.sentences[lane] as usize, batch.lengths[lane]);
+            this.sums.loss += skipped_loss(&this.terms, batch.sentences[lane] as usize, batch.lengths[lane]);
         }
         let rate = eta / (1.0 + eta * decay * seen);
         let count = batch.sentences.len() as f64;
         let keep = 1.0 - (rate * decay * count).min(0.5);
         this.scale *= keep;
         decayed += keep.ln();
-        move_by(simd, this, b as usize, -rate / this.scale, pace);
+        apply_gradient(simd, this, b as usize, -rate / this.scale, step_size);
         seen += count;
         if l2 > 0.0 && (i % CORRECT_EVERY == CORRECT_EVERY - 1 || i + 1 == order.len()) {
             this.correct(decayed);
             decayed = 0.0;
         }
-        if this.scale < SMALL_SCALE {
+        if this.scale < MIN_SCALE {
             this.rescale();
         }
     }
@@ -252,26 +252,27 @@ fn score<S: Simd>(simd: S, this: &mut Stochastic, batch: usize) {
     field.gold.iter_mut().for_each(|x| *x *= this.scale);
 }
 
-/// Subtract the gradient of a batch from the weights: its residuals times `step`, those of edges also times `pace`.
+/// Subtract the gradient of a batch from the weights: its residuals times `step`, those of edges also times
+/// `step_size`.
 #[inline(always)]
-fn move_by<S: Simd>(simd: S, this: &mut Stochastic, batch: usize, step: f64, pace: f64) {
+fn apply_gradient<S: Simd>(simd: S, this: &mut Stochastic, batch: usize, step: f64, step_size: f64) {
     let batch = &this.plan.batches[batch];
     let PassWork { fields, tile, .. } = &mut this.scratch;
     let field = &mut fields[0];
     multiply(simd, &mut field.nodes[..batch.positions() * this.layout.labels], step as f32);
     multiply(simd, &mut field.subtract, step as f32);
-    corpus_layout::spread(&this.nodes, std::slice::from_ref(batch), fields, &mut this.rows, &mut this.rare, tile);
-    for (&at, x) in this.kept.iter().zip(&mut this.edges) {
-        *x += step * pace * at.map_or(0.0, |at| this.sums.edges[at]);
+    corpus_layout::scatter(&this.nodes, std::slice::from_ref(batch), fields, &mut this.rows, &mut this.rare, tile);
+    for (&at, x) in this.sum_index.iter().zip(&mut this.edges) {
+        *x += step * step_size * at.map_or(0.0, |at| this.sums.edges[at]);
     }
     this.sums.edges.fill(0.0);
 }
 
 /// Minimum loss counted for a sentence out of range for float32, so that comparisons of step sizes include it.
-fn passed_over(terms: &Terms, sentence: usize, length: u32) -> f64 {
+fn skipped_loss(terms: &Terms, sentence: usize, length: u32) -> f64 {
     let weight = terms.weights[sentence];
     if terms.loss.is_pointwise() {
-        f64::from(length) * terms.loss.pointwise(weight, f64::from(SMALL)).0
+        f64::from(length) * terms.loss.pointwise(weight, f64::from(MIN_GOLD_MARGINAL)).0
     } else {
         terms.loss.sequential(weight, LARGE, 0.0).0
     }

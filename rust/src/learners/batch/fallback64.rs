@@ -6,7 +6,7 @@ use crate::chain::lattice::Scores;
 use crate::chain::limits::at_most_once::sum::Sum;
 use crate::chain::sums::pointwise64::{self, Pointwise};
 use crate::chain::sums::scaled64::{self, Factors, Scaled64};
-use crate::chain::sums::underflow::is_beyond;
+use crate::chain::sums::underflow::exceeds_log_z;
 use crate::learners::batch::loss::Loss;
 use crate::learners::batch::terms::Setting;
 use crate::machine::simd::double::Doubles;
@@ -22,7 +22,7 @@ pub struct Sink<'a> {
 }
 
 /// Whether the scaled recursions do not apply to the objective.
-fn is_odd(setting: &Setting<'_>) -> bool {
+fn needs_log_space(setting: &Setting<'_>) -> bool {
     setting.partial.is_some()
         || setting.once.is_some()
         || !setting.cost.is_empty()
@@ -97,7 +97,7 @@ impl Fallback64 {
                     None => self.trellis.forward(&scores),
                 };
                 let minus_log_p = log_z - h;
-                if setting.loss.is_beyond(weight, minus_log_p, setting.shift) {
+                if setting.loss.is_out_of_range(weight, minus_log_p, setting.shift) {
                     self.emit_nodes(lane, sink); // zeros: the caller shifts and retries
                     return Some((0.0, minus_log_p));
                 }
@@ -130,7 +130,7 @@ impl Fallback64 {
         sink: &mut Sink<'_>,
     ) -> Option<(f64, f64)> {
         let l = setting.layout.labels;
-        let factors = setting.edge_scores.factors().filter(|_| !is_odd(setting))?;
+        let factors = setting.edge_scores.factors().filter(|_| !needs_log_space(setting))?;
         let log_z = self.scaled_log_z(factors)?;
         self.expected.clear();
         self.expected.resize(l * l.div_ceil(WIDTH), Doubles::ZERO);
@@ -138,9 +138,9 @@ impl Fallback64 {
             self.scaled_pointwise(setting.loss, factors, gold, weight)?
         } else {
             let score = self.gold_score(gold, l);
-            debug_assert!(!is_beyond(score, log_z, gold.len()), "the gold path scores {score}, log Z is {log_z}");
+            debug_assert!(!exceeds_log_z(score, log_z, gold.len()), "the gold path scores {score}, log Z is {log_z}");
             let minus_log_p = log_z - score;
-            if setting.loss.is_beyond(weight, minus_log_p, setting.shift) {
+            if setting.loss.is_out_of_range(weight, minus_log_p, setting.shift) {
                 return Some((0.0, minus_log_p)); // the caller shifts and retries
             }
             let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);
@@ -195,7 +195,7 @@ impl Fallback64 {
         let (data, l) = (setting.data, setting.layout.labels);
         let (begin, end) = (data.sentences[sentence as usize], data.sentences[sentence as usize + 1]);
         let gold = &data.gold[begin..end];
-        let factors = setting.edge_scores.factors().filter(|_| !is_odd(setting));
+        let factors = setting.edge_scores.factors().filter(|_| !needs_log_space(setting));
         if let Some(factors) = factors {
             self.score(setting, sentence);
             if let Some(log_z) = self.scaled_log_z(factors) {
@@ -212,7 +212,7 @@ impl Fallback64 {
         let (mut edges, mut pairs) = (vec![0.0; l * l], vec![0.0; setting.layout.pair.len()]);
         let mut sink = Sink { nodes: &mut nodes, edges: &mut edges, pairs: &mut pairs };
         let (value, l) = self.run(setting, sentence, 0, weight, &mut sink)?;
-        let beyond = setting.loss.is_beyond(weight, l, 0.0);
+        let beyond = setting.loss.is_out_of_range(weight, l, 0.0);
         Some(if beyond { setting.loss.sequential(weight, l, 0.0).0 } else { value })
     }
 
@@ -263,7 +263,7 @@ impl Fallback64 {
         log_z
     }
 
-    /// Add `factor` times the expected counts over the lawful paths, whose forward sums are done.
+    /// Add `factor` times the expected counts over the allowed paths, after `Sum::forward`.
     fn expect_lawful(&mut self, l: usize, factor: f64) {
         let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
         let Some(sum) = &mut self.sum else { return };

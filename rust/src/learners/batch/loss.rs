@@ -51,7 +51,7 @@ impl Loss {
     }
 
     /// Whether a sentence's loss is out of range. The caller then shifts and retries.
-    pub fn is_beyond(self, w: f64, l: f64, shift: f64) -> bool {
+    pub fn is_out_of_range(self, w: f64, l: f64, shift: f64) -> bool {
         self.is_shifted() && l.is_finite() && w.ln() + l - shift > LARGE + 1.0
     }
 

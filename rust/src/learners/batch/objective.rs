@@ -7,7 +7,7 @@ use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::batch::loss::LARGE;
-use crate::learners::batch::pass::{run_chunk, ChunkSums, Pass, PassWork, FEW, GROUP};
+use crate::learners::batch::pass::{run_chunk, ChunkSums, Pass, PassWork, GROUP, MAX_GROUPED_LABELS};
 use crate::learners::batch::terms::{check, not_finite, EdgeScores, Setting, Terms};
 use crate::machine::simd::dispatch::FlushToZero;
 use crate::machine::simd::{Lane, WIDTH};
@@ -16,26 +16,26 @@ use crate::machine::system::paged::Pages;
 use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
 use crate::machine::system::testing::{self, CodePath};
-use crate::scores::corpus_layout::{Grain, Nodes};
-use crate::scores::scorer::afford;
+use crate::scores::corpus_layout::{Nodes, RowOptions};
+use crate::scores::scorer::claim_pair_tables;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
 
-/// Joint rows are many. Rare attributes are left to the copies, so that rows stay in the L2 cache.
-const GRAIN: Grain = Grain { frequent: 32, fold: true, group: GROUP, vectors: true };
+/// Joint rows are added to those of attributes. With fewer attributes in rows, all rows still fit into the L2 cache.
+const ROW_OPTIONS: RowOptions = RowOptions { frequent: 32, fold: true, group: GROUP, vectors: true };
 
 /// Bytes kept for each attribute of each token, measured on conll2002-es.
-const PER_ATTRIBUTE: usize = 11;
+const BYTES_PER_ATTRIBUTE: usize = 11;
 
-fn grain(labels: usize) -> Grain {
+fn row_options(labels: usize) -> RowOptions {
     let frequent = match (testing::is_forced(CodePath::Rows), testing::is_forced(CodePath::Rare)) {
         (true, _) => 0,
         (_, true) => u32::MAX,
-        _ => GRAIN.frequent,
+        _ => ROW_OPTIONS.frequent,
     };
     let plain = testing::is_forced(CodePath::Plain);
-    let group = if labels > FEW { 1 } else { GRAIN.group };
-    Grain { frequent, group, fold: GRAIN.fold && !plain, vectors: GRAIN.vectors && !plain }
+    let group = if labels > MAX_GROUPED_LABELS { 1 } else { ROW_OPTIONS.group };
+    RowOptions { frequent, group, fold: ROW_OPTIONS.fold && !plain, vectors: ROW_OPTIONS.vectors && !plain }
 }
 
 /// A training set prepared for evaluation. Built once, evaluated at many weight vectors.
@@ -75,16 +75,16 @@ impl Objective {
         if terms.weights.is_empty() {
             terms.weights = vec![1.0; n];
         }
-        afford(l)?;
+        claim_pair_tables(l)?;
         check(&data, l, &terms)?;
         let plan = Plan::new(&data.sentences);
         let remedy = "use fewer features, or train on shards (tagwise encode)";
-        let bytes = budget::bytes(&[data.node.sparse().ids.len(), PER_ATTRIBUTE]);
-        budget::need(&format!("{} tokens made ready for training", data.tokens()), bytes, remedy)?;
-        let mut nodes = Nodes::new(&data, &layout, &plan, grain(l))?;
+        let bytes = budget::bytes(&[data.node.sparse().ids.len(), BYTES_PER_ATTRIBUTE]);
+        budget::claim_linear(&format!("{} tokens prepared for training", data.tokens()), bytes, remedy)?;
+        let mut nodes = Nodes::new(&data, &layout, &plan, row_options(l))?;
         let bytes = budget::bytes(&[nodes.n_lanes(), plan.chunks.len() + 1, size_of::<Lane>()]);
         let rare = budget::bytes(&[nodes.n_copies(), 2 * size_of::<f32>()]);
-        budget::need("sums of an evaluation", bytes.saturating_add(rare), remedy)?;
+        budget::claim_linear("sums of an evaluation", bytes.saturating_add(rare), remedy)?;
         let pattern = Pattern::new(l, &layout.edges, &terms.limits.forbidden, Purpose::Training)?.map(Arc::new);
         if let Some(support) = &terms.limits.support {
             nodes.support = nodes.masks(&data, &plan, support);
@@ -114,7 +114,7 @@ impl Objective {
     }
 
     /// Free the buffers of evaluations. The next evaluation allocates them again.
-    pub fn rest(&self) {
+    pub fn free_buffers(&self) {
         *self.memory.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Buffers::default();
     }
 
@@ -183,7 +183,7 @@ impl Objective {
         let sums: Vec<ChunkSums> = (self.plan.chunks.par_iter().enumerate().zip(buffers))
             .with_max_len(1)
             .map(|((c, chunk), (rows, scratch))| {
-                let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
+                let (_flush_to_zero, _guard) = (FlushToZero::new(), stop.enter());
                 rows.resize(lanes, Lane::ZERO);
                 run_chunk(&pass, c, &self.plan.batches[chunk.clone()], rows, scratch)
             })
@@ -198,7 +198,7 @@ impl Objective {
         self.nodes.collect_rows(&mut memory.gradients, hot, &mut memory.total, &shared);
         self.nodes.collect_rare(&memory.rare_gradient, &shared);
         for (i, &e) in layout.edges.iter().enumerate() {
-            if let Some(at) = edges.place(e) {
+            if let Some(at) = edges.pair_index(e) {
                 gradient[layout.edge_at() + i] = sums.iter().map(|s| s.edges[at]).sum();
             }
         }

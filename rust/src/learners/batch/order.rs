@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Pieces that run in parallel.
-const PIECES: usize = 8;
+const PARTS: usize = 8;
 
 /// No feature.
 const NONE: u32 = u32::MAX;
@@ -44,15 +44,16 @@ impl Order {
         if data.has_edge_attributes() {
             return Err(Error::Value("edge attributes do not go with order > 1; use a template without them".into()));
         }
-        let mut banned = vec![false; l * l];
+        let mut is_forbidden = vec![false; l * l];
         for &e in forbidden {
-            *banned.get_mut(e as usize).ok_or_else(|| Error::Value(format!("forbidden edge {e} does not exist")))? =
-                true;
+            *is_forbidden
+                .get_mut(e as usize)
+                .ok_or_else(|| Error::Value(format!("forbidden edge {e} does not exist")))? = true;
         }
         let mut tuples: [Vec<u32>; 2] = Default::default();
         for (i, s) in data.sentences.windows(2).enumerate() {
             let gold = &data.gold[s[0]..s[1]];
-            if gold.windows(2).any(|y| banned[y[0] as usize * l + y[1] as usize]) {
+            if gold.windows(2).any(|y| is_forbidden[y[0] as usize * l + y[1] as usize]) {
                 return Err(outside_constraints(i));
             }
             for (n, seen) in (3..=order + 1).zip(&mut tuples) {
@@ -208,14 +209,14 @@ impl OrderObjective {
         if w.len() != self.len() || gradient.len() != self.len() {
             return Err(Error::Value(format!("{} weights are needed, got {}", self.len(), w.len())));
         }
-        let moves = ArcFactors::new(&self.order.arc_scores(w));
+        let factors = ArcFactors::new(&self.order.arc_scores(w));
         let (n, stop) = (self.data.len(), stop::current());
-        let parts: Vec<Result<OrderSums>> = (0..PIECES)
+        let parts: Vec<Result<OrderSums>> = (0..PARTS)
             .into_par_iter()
             .with_max_len(1)
             .map(|i| {
-                let _mine = stop.enter();
-                self.piece(w, &moves, n * i / PIECES..n * (i + 1) / PIECES)
+                let _guard = stop.enter();
+                self.part_sums(w, &factors, n * i / PARTS..n * (i + 1) / PARTS)
             })
             .collect();
         let mut loss = 0.0;
@@ -229,20 +230,20 @@ impl OrderObjective {
             gradient.iter_mut().zip(&first).for_each(|(g, x)| *g += x);
             expected.iter_mut().zip(&arcs).for_each(|(e, x)| *e += x);
         }
-        self.spread(&expected, gradient);
+        self.add_arcs(&expected, gradient);
         loss -= w.iter().zip(&self.gold).map(|(a, b)| a * b).sum::<f64>();
         Ok(loss)
     }
 
     /// Sum of w_i log Z over some sentences, expectations of their node features, expectations of arcs.
-    fn piece(&self, w: &[f64], moves: &ArcFactors, range: std::ops::Range<usize>) -> Result<OrderSums> {
+    fn part_sums(&self, w: &[f64], factors: &ArcFactors, range: std::ops::Range<usize>) -> Result<OrderSums> {
         let (layout, graph, data) = (&self.order.layout, &self.order.graph, &self.data);
         let l = graph.labels;
         let edges = vec![0.0; l * l];
         let (mut node, mut edge, mut p, mut work) = (Vec::new(), Vec::new(), Vec::new(), OrderWork::default());
         let (mut sum, mut first, mut arcs) = (0.0, vec![0.0; layout.len()], vec![0.0; graph.arcs()]);
         for s in range {
-            stop::look();
+            stop::check();
             let (begin, end) = (data.sentences[s], data.sentences[s + 1]);
             let weight = self.weights.get(s).copied().unwrap_or(1.0);
             if begin == end || weight == 0.0 {
@@ -252,13 +253,13 @@ impl OrderObjective {
             if let Some(support) = &self.support {
                 support.forbid(begin, l, &mut node);
             }
-            let log_z = work.forward(graph, moves, &node);
+            let log_z = work.forward(graph, factors, &node);
             if !log_z.is_finite() {
                 return Err(not_finite(s as u32));
             }
             sum += weight * log_z;
             p.resize(node.len(), 0.0);
-            work.backward(graph, moves, weight, &mut p, &mut arcs);
+            work.backward(graph, factors, weight, &mut p, &mut arcs);
             for (t, p) in p.chunks_exact(l).enumerate() {
                 for (a, value) in data.node.csr().row(begin + t) {
                     let (at, labels) = layout.node(a);
@@ -278,12 +279,12 @@ impl OrderObjective {
                 }
             }
         }
-        arcs.iter_mut().zip(&moves.m).for_each(|(e, m)| *e *= m);
+        arcs.iter_mut().zip(&factors.m).for_each(|(e, m)| *e *= m);
         Ok((sum, first, arcs))
     }
 
     /// Add the expectations of arcs to edges and tuples.
-    fn spread(&self, expected: &[f64], gradient: &mut [f64]) {
+    fn add_arcs(&self, expected: &[f64], gradient: &mut [f64]) {
         let (order, layout, l) = (&self.order, &self.order.layout, self.order.graph.labels);
         let mut edges = vec![0.0; l * l];
         for (arc, (&x, features)) in expected.iter().zip(&order.of_arc).enumerate() {

@@ -2,8 +2,8 @@
 
 use crate::chain::edges::Edges;
 use crate::chain::sums::batch::{self, NodeScores, Shape, Work};
-use crate::chain::sums::pointwise::{self, More};
-use crate::chain::sums::underflow::is_beyond;
+use crate::chain::sums::pointwise::{self, PointwiseWork};
+use crate::chain::sums::underflow::exceeds_log_z;
 use crate::dataset::plan::Batch;
 use crate::dataset::Dataset;
 use crate::learners::batch::fallback64::{Fallback64, Sink};
@@ -22,11 +22,11 @@ const DRAIN_EVERY: usize = 8;
 /// Number of batches that go through the phases together.
 pub const GROUP: usize = 8;
 /// Maximum number of labels for such groups. With more, the data passed between phases would no longer fit in a cache.
-pub const FEW: usize = 256;
-/// Gold marginals below this are left to double precision ...
-pub const SMALL: f32 = 1e-12;
-/// ... and those that may have lost more than this to underflow.
-const LOST: f32 = 1.0 / (1 << 22) as f32;
+pub const MAX_GROUPED_LABELS: usize = 256;
+/// Smallest gold marginal in single precision. Sentences with a smaller one are computed in double precision.
+pub const MIN_GOLD_MARGINAL: f32 = 1e-12;
+/// Largest share of a gold marginal that may be lost to underflow in single precision.
+const MAX_LOST_SHARE: f32 = 1.0 / (1 << 22) as f32;
 
 /// Sums of one chunk.
 pub struct ChunkSums {
@@ -66,13 +66,13 @@ dispatch!(
 #[derive(Default)]
 pub struct PassWork {
     pub work: Work,
-    more: More,
+    extra: PointwiseWork,
     pub tile: Tile,
-    alone: Fallback64,
+    fallback: Fallback64,
     pub fields: Vec<Field>,           // of each batch
     pub flagged: Vec<(usize, usize)>, // batch and lane of the sentences left to the fallback
     pub hot: Vec<f64>,                // sums of the hot rows
-    whole: Vec<f64>,                  // [L, L] edges of a fallback sentence, if edges are listed
+    all_edges: Vec<f64>,              // [L, L] edges of a fallback sentence, if edges are listed
 }
 
 /// Destination of the gradient of a chunk's batches.
@@ -99,7 +99,7 @@ impl NodeScores for Filling<'_> {
 }
 
 /// The current batch.
-struct Turn<'a> {
+struct CurrentBatch<'a> {
     batch: &'a Batch,
     i: usize, // its number in the group
     shape: Shape,
@@ -142,7 +142,7 @@ fn chunk_kernel<S: Simd>(
     let stepwise = scaled && pass.nodes.is_wide() && !pass.terms.loss.is_pointwise() && pass.terms.partial.is_none();
     let mut done = 0;
     for group in batches.chunks(pass.nodes.group) {
-        stop::look();
+        stop::check();
         for (i, batch) in group.iter().enumerate() {
             if stepwise {
                 scratch.fields[i].reserve(batch, l);
@@ -161,13 +161,13 @@ fn chunk_kernel<S: Simd>(
                 run_batch(pass, batch, i, scratch, &mut sums, stepwise.then_some(&mut into));
             }
         }
-        let spread = !stepwise || !scratch.flagged.is_empty();
+        let needs_scatter = !stepwise || !scratch.flagged.is_empty();
         let sentences: usize = group.iter().map(|batch| batch.sentences.len()).sum();
         testing::count(PathCount::Lanes, sentences - scratch.flagged.len());
-        leave_alone(pass, group, scratch, &mut sums);
-        if spread {
+        run_fallback(pass, group, scratch, &mut sums);
+        if needs_scatter {
             let PassWork { fields, tile, .. } = scratch;
-            corpus_layout::spread(pass.nodes, group, fields, gradient, rare, tile);
+            corpus_layout::scatter(pass.nodes, group, fields, gradient, rare, tile);
         }
         done += group.len();
         if done >= DRAIN_EVERY {
@@ -197,8 +197,8 @@ fn count<S: Simd>(_: S, batches: usize, tiles: &[bool]) {
 }
 
 /// Process the flagged sentences of a group in double precision.
-fn leave_alone(pass: &Pass<'_>, group: &[Batch], scratch: &mut PassWork, sums: &mut ChunkSums) {
-    let PassWork { fields, alone, flagged, whole, .. } = scratch;
+fn run_fallback(pass: &Pass<'_>, group: &[Batch], scratch: &mut PassWork, sums: &mut ChunkSums) {
+    let PassWork { fields, fallback, flagged, all_edges, .. } = scratch;
     for (i, lane) in flagged.drain(..) {
         let batch = &group[i];
         let weight = pass.terms.weights[batch.sentences[lane] as usize];
@@ -208,15 +208,15 @@ fn leave_alone(pass: &Pass<'_>, group: &[Batch], scratch: &mut PassWork, sums: &
             continue;
         }
         if pass.edges.sparse.is_some() {
-            whole.clear();
-            whole.resize(pass.setting.layout.labels.pow(2), 0.0);
+            all_edges.clear();
+            all_edges.resize(pass.setting.layout.labels.pow(2), 0.0);
         }
-        let edges = if pass.edges.sparse.is_some() { &mut *whole } else { &mut sums.edges };
+        let edges = if pass.edges.sparse.is_some() { &mut *all_edges } else { &mut sums.edges };
         let mut sink = Sink { nodes: &mut fields[i].nodes, edges, pairs: &mut sums.pairs };
-        let found = alone.run(&pass.setting, batch.sentences[lane], lane, weight, &mut sink);
+        let found = fallback.run(&pass.setting, batch.sentences[lane], lane, weight, &mut sink);
         if let Some(sparse) = &pass.edges.sparse {
             for (sum, edge) in sums.edges.iter_mut().zip(sparse.pattern.edges()) {
-                *sum += whole[edge];
+                *sum += all_edges[edge];
             }
         }
         match found {
@@ -263,12 +263,12 @@ fn batch_kernel<S: Simd>(
     let l = s.layout.labels;
     let weight = |i: usize| batch.sentences.get(i).map_or(0.0, |&s| pass.terms.weights[s as usize]);
     let shape = Shape { labels: l, lengths: batch.lengths };
-    let turn = Turn { batch, i, shape, weights: std::array::from_fn(weight) };
-    let Turn { shape, weights, .. } = &turn;
+    let current = CurrentBatch { batch, i, shape, weights: std::array::from_fn(weight) };
+    let CurrentBatch { shape, weights, .. } = &current;
     scratch.work.reserve(shape);
     std::mem::swap(&mut scratch.work.psi, &mut scratch.fields[i].nodes);
     if pass.terms.partial.is_some() {
-        run_partial(pass, &turn, scratch, sums);
+        run_partial(pass, &current, scratch, sums);
         let PassWork { work, fields, .. } = scratch;
         fields[i].subtract.clear();
         fields[i].subtract.push(Lane::ZERO);
@@ -290,7 +290,7 @@ fn batch_kernel<S: Simd>(
         for &(edge, n) in pass.nodes.gold_edges(sentence) {
             gold += pass.edges.rounded_score(edge) * f64::from(n);
         }
-        let beyond = is_beyond(gold, log_z[lane], batch.lengths[lane] as usize);
+        let beyond = exceeds_log_z(gold, log_z[lane], batch.lengths[lane] as usize);
         debug_assert!(!beyond, "sentence {sentence}: the gold path scores {gold}, log Z is {}", log_z[lane]);
         if log_z[lane].is_nan() || !gold.is_finite() || beyond {
             flagged.push((i, lane));
@@ -299,13 +299,13 @@ fn batch_kernel<S: Simd>(
             let minus_log_p = log_z[lane] - gold;
             let large = minus_log_p + weights[lane].ln();
             sums.largest = sums.largest.max(large);
-            if loss.is_beyond(weights[lane], minus_log_p, s.shift) {
+            if loss.is_out_of_range(weights[lane], minus_log_p, s.shift) {
                 batch::clear_lane(shape, work, lane); // out of range: the caller shifts and retries
                 continue;
             }
             let (value, slope) = loss.sequential(weights[lane], minus_log_p, s.shift);
             let slope = slope.min(pass.clip * weights[lane].max(1.0));
-            if !fits(slope, work.most[lane]) {
+            if !fits(slope, work.largest[lane]) {
                 flagged.push((i, lane));
                 batch::clear_lane(shape, work, lane);
                 continue;
@@ -317,21 +317,21 @@ fn batch_kernel<S: Simd>(
         }
     }
     if loss.is_pointwise() {
-        run_pointwise(pass, &turn, &factor, scratch, sums);
-        let PassWork { more, fields, .. } = &mut *scratch;
+        run_pointwise(pass, &current, &factor, scratch, sums);
+        let PassWork { extra, fields, .. } = &mut *scratch;
         fields[i].subtract.clear();
-        fields[i].subtract.extend_from_slice(&more.omega[..shape.positions()]);
+        fields[i].subtract.extend_from_slice(&extra.omega[..shape.positions()]);
     } else {
         for (lane, &sentence) in batch.sentences.iter().enumerate() {
             for &(edge, n) in pass.nodes.gold_edges(sentence) {
-                if let Some(at) = pass.edges.place(edge) {
+                if let Some(at) = pass.edges.pair_index(edge) {
                     sums.edges[at] -= f64::from(factor.0[lane]) * f64::from(n);
                 }
             }
         }
         fields[i].subtract.clear();
         if let Some(into) = stepwise {
-            run_backward(pass, shape, &factor, work, Some(Spreading { batch, into, tile }));
+            run_backward(pass, shape, &factor, work, Some(Scattering { batch, into, tile }));
             fields[i].subtract.push(Lane::ZERO);
             if !flagged.is_empty() {
                 work.psi[..shape.positions() * l].fill(Lane::ZERO);
@@ -345,10 +345,10 @@ fn batch_kernel<S: Simd>(
     std::mem::swap(&mut work.psi, &mut fields[i].nodes);
 }
 
-/// Whether the backward recursion of a sentence of this weight stays within float32. `most` is the largest number at
+/// Whether the backward recursion of a sentence of this weight stays within float32. `largest` is the largest number at
 /// weight 1.
-fn fits(weight: f64, most: f32) -> bool {
-    weight.abs() * f64::from(most) < f64::from(f32::MAX)
+fn fits(weight: f64, largest: f32) -> bool {
+    weight.abs() * f64::from(largest) < f64::from(f32::MAX)
 }
 
 fn labels_of(data: &Dataset, sentence: u32) -> &[u16] {
@@ -356,7 +356,7 @@ fn labels_of(data: &Dataset, sentence: u32) -> &[u16] {
 }
 
 /// Adds the residuals of a batch to the gradient, position by position.
-struct Spreading<'a, 'b> {
+struct Scattering<'a, 'b> {
     batch: &'a Batch,
     into: &'a mut Gradient<'b>,
     tile: &'a mut Tile,
@@ -365,7 +365,7 @@ struct Spreading<'a, 'b> {
 dispatch!(
     /// The backward recursion, weighted marginals in place of psi, and the pair expectations.
     fn run_backward(
-        pass: &Pass<'_>, shape: &Shape, factor: &Lane, work: &mut Work, spreading: Option<Spreading<'_, '_>>
+        pass: &Pass<'_>, shape: &Shape, factor: &Lane, work: &mut Work, scattering: Option<Scattering<'_, '_>>
     ) = backward_kernel
 );
 
@@ -376,7 +376,7 @@ fn backward_kernel<S: Simd>(
     shape: &Shape,
     factor: &Lane,
     work: &mut Work,
-    mut spreading: Option<Spreading<'_, '_>>,
+    mut scattering: Option<Scattering<'_, '_>>,
 ) {
     let l = shape.labels;
     for t in (0..shape.positions()).rev() {
@@ -384,9 +384,9 @@ fn backward_kernel<S: Simd>(
         if let (Some(sparse), 1..) = (&pass.edges.sparse, t) {
             sparse.add_step(simd, &work.alpha[(t - 1) * l..t * l], &work.gamma[t % 2 * l..][..l], &mut work.pairs);
         }
-        if let Some(Spreading { batch, into, tile }) = &mut spreading {
+        if let Some(Scattering { batch, into, tile }) = &mut scattering {
             // SAFETY: the residuals are of this batch of the pass.
-            unsafe { pass.nodes.spread_step(simd, batch, t, &mut work.psi, factor, into.rows, into.rare, tile) };
+            unsafe { pass.nodes.scatter_step(simd, batch, t, &mut work.psi, factor, into.rows, into.rare, tile) };
         }
     }
     if pass.edges.sparse.is_some() {
@@ -397,28 +397,34 @@ fn backward_kernel<S: Simd>(
 
 dispatch!(
     /// log Z - log Z under the known labels: two passes with opposite signs.
-    fn run_partial(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut ChunkSums) = partial_kernel
+    fn run_partial(pass: &Pass<'_>, current: &CurrentBatch<'_>, scratch: &mut PassWork, sums: &mut ChunkSums) = partial_kernel
 );
 
 #[inline(always)]
-fn partial_kernel<S: Simd>(simd: S, pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut ChunkSums) {
-    let Turn { batch, i, shape, weights } = turn;
-    let PassWork { work, more, tile, flagged, .. } = scratch;
+fn partial_kernel<S: Simd>(
+    simd: S,
+    pass: &Pass<'_>,
+    current: &CurrentBatch<'_>,
+    scratch: &mut PassWork,
+    sums: &mut ChunkSums,
+) {
+    let CurrentBatch { batch, i, shape, weights } = current;
+    let PassWork { work, extra, tile, flagged, .. } = scratch;
     let n = shape.positions() * shape.labels;
     let (mut all, mut given, mut unused) = ([0.0; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);
-    more.reserve(shape);
-    more.v[..n].copy_from_slice(&work.psi[..n]);
+    extra.reserve(shape);
+    extra.v[..n].copy_from_slice(&work.psi[..n]);
     batch::forward(shape, pass.edges, work, &mut all);
-    let most = work.most;
+    let largest = work.largest;
     corpus_layout::fill(pass.nodes, batch, pass.rows, pass.rare, &pass.nodes.partial, &mut work.psi, &mut unused, tile);
     batch::forward(shape, pass.edges, work, &mut given);
     let mut factor = Lane::ZERO;
-    let mut left = Vec::new();
+    let mut flagged_lanes = Vec::new();
     for lane in 0..batch.sentences.len() {
-        let fits = fits(weights[lane], work.most[lane].max(most[lane]));
+        let fits = fits(weights[lane], work.largest[lane].max(largest[lane]));
         if all[lane].is_nan() || given[lane].is_nan() || !fits {
             flagged.push((*i, lane));
-            left.push(lane);
+            flagged_lanes.push(lane);
             batch::clear_lane(shape, work, lane);
         } else {
             sums.loss += weights[lane] * (all[lane] - given[lane]);
@@ -427,21 +433,21 @@ fn partial_kernel<S: Simd>(simd: S, pass: &Pass<'_>, turn: &Turn<'_>, scratch: &
         }
     }
     run_backward(pass, shape, &Lane(factor.0.map(|x| -x)), work, None);
-    more.p[..n].copy_from_slice(&work.psi[..n]);
-    work.psi[..n].copy_from_slice(&more.v[..n]);
+    extra.p[..n].copy_from_slice(&work.psi[..n]);
+    work.psi[..n].copy_from_slice(&extra.v[..n]);
     batch::forward(shape, pass.edges, work, &mut all);
-    for lane in left {
+    for lane in flagged_lanes {
         batch::clear_lane(shape, work, lane);
     }
     run_backward(pass, shape, &factor, work, None);
-    for (r, p) in work.psi[..n].iter_mut().zip(&more.p[..n]) {
+    for (r, p) in work.psi[..n].iter_mut().zip(&extra.p[..n]) {
         simd.store(simd.add(simd.load(r), simd.load(p)), r);
     }
 }
 
 dispatch!(
     /// The pointwise losses: marginals, then the two recursions of conditional expectations.
-    fn run_pointwise(pass: &Pass<'_>, turn: &Turn<'_>, factor: &Lane, scratch: &mut PassWork, sums: &mut ChunkSums) =
+    fn run_pointwise(pass: &Pass<'_>, current: &CurrentBatch<'_>, factor: &Lane, scratch: &mut PassWork, sums: &mut ChunkSums) =
         pointwise_kernel
 );
 
@@ -449,33 +455,33 @@ dispatch!(
 fn pointwise_kernel<S: Simd>(
     simd: S,
     pass: &Pass<'_>,
-    turn: &Turn<'_>,
+    current: &CurrentBatch<'_>,
     factor: &Lane,
     scratch: &mut PassWork,
     sums: &mut ChunkSums,
 ) {
-    let Turn { batch, i, shape, weights } = turn;
-    let PassWork { work, more, flagged, .. } = scratch;
+    let CurrentBatch { batch, i, shape, weights } = current;
+    let PassWork { work, extra, flagged, .. } = scratch;
     let (s, loss, l) = (&pass.setting, pass.terms.loss, shape.labels);
     let n = shape.positions() * l;
-    more.reserve(shape);
+    extra.reserve(shape);
     for t in (0..shape.positions()).rev() {
         batch::backward_step::<S, false>(simd, shape, pass.edges, work, factor, t);
-        more.p[t * l..(t + 1) * l].copy_from_slice(&work.p[..l]);
+        extra.p[t * l..(t + 1) * l].copy_from_slice(&work.p[..l]);
     }
     let gold: [&[u16]; WIDTH] =
         std::array::from_fn(|i| batch.sentences.get(i).map_or(&[][..], |&sentence| labels_of(s.data, sentence)));
-    more.omega[..shape.positions()].fill(Lane::ZERO);
+    extra.omega[..shape.positions()].fill(Lane::ZERO);
     for (lane, labels) in gold.iter().enumerate() {
         if factor.0[lane] == 0.0 || labels.is_empty() {
             continue;
         }
-        let p = |t: usize| more.p[t * l + labels[t] as usize].0[lane];
-        let small = SMALL.max(work.lost[lane] / LOST);
+        let p = |t: usize| extra.p[t * l + labels[t] as usize].0[lane];
+        let small = MIN_GOLD_MARGINAL.max(work.lost[lane] / MAX_LOST_SHARE);
         if (0..labels.len()).any(|t| p(t).partial_cmp(&small) != Some(std::cmp::Ordering::Greater)) {
             flagged.push((*i, lane));
             batch::clear_lane(shape, work, lane);
-            for v in more.p[..n].iter_mut().chain(&mut work.gamma[..n]) {
+            for v in extra.p[..n].iter_mut().chain(&mut work.gamma[..n]) {
                 v.0[lane] = 0.0;
             }
             continue;
@@ -486,11 +492,11 @@ fn pointwise_kernel<S: Simd>(
             let omega = omega.min(pass.clip * weights[lane].max(1.0));
             sums.loss += value;
             sums.largest = sums.largest.max(-p.ln());
-            more.omega[t].0[lane] = omega as f32;
+            extra.omega[t].0[lane] = omega as f32;
         }
     }
-    pointwise::residuals(simd, shape, pass.edges, work, more, |t, lane| gold[lane][t] as usize);
-    work.psi[..n].copy_from_slice(&more.p[..n]);
-    batch::add_pairs(pass.edges, &work.tiles, &more.u, &work.gamma, &mut work.pairs, 1..shape.positions());
-    batch::add_pairs(pass.edges, &work.tiles, &work.alpha, &more.v, &mut work.pairs, 1..shape.positions());
+    pointwise::residuals(simd, shape, pass.edges, work, extra, |t, lane| gold[lane][t] as usize);
+    work.psi[..n].copy_from_slice(&extra.p[..n]);
+    batch::add_pairs(pass.edges, &work.tiles, &extra.u, &work.gamma, &mut work.pairs, 1..shape.positions());
+    batch::add_pairs(pass.edges, &work.tiles, &work.alpha, &extra.v, &mut work.pairs, 1..shape.positions());
 }

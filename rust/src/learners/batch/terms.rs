@@ -32,16 +32,16 @@ pub struct EdgeScores<'a> {
     layout: &'a Layout,
     w: &'a [f64],
     forbidden: &'a [u32],
-    made: OnceLock<(Vec<f64>, Option<Factors>)>,
+    computed: OnceLock<(Vec<f64>, Option<Factors>)>,
 }
 
 impl<'a> EdgeScores<'a> {
     pub fn new(layout: &'a Layout, w: &'a [f64], limits: &'a Limits) -> EdgeScores<'a> {
-        EdgeScores { layout, w, forbidden: &limits.forbidden, made: OnceLock::new() }
+        EdgeScores { layout, w, forbidden: &limits.forbidden, computed: OnceLock::new() }
     }
 
     fn get(&self) -> &(Vec<f64>, Option<Factors>) {
-        self.made.get_or_init(|| {
+        self.computed.get_or_init(|| {
             let mut scores = self.layout.edge_scores(self.w);
             self.forbidden.iter().for_each(|&e| scores[e as usize] = f64::NEG_INFINITY);
             let l = self.layout.labels;

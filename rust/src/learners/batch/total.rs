@@ -28,13 +28,13 @@ pub fn total_loss(data: &Dataset, layout: &Layout, mut terms: Terms, w: &[f64]) 
     let sums: Vec<std::result::Result<f64, u32>> = (plan.chunks.par_iter())
         .with_max_len(1)
         .map(|chunk| {
-            let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
-            let (mut alone, mut sum) = (Fallback64::default(), 0.0);
+            let (_flush_to_zero, _guard) = (FlushToZero::new(), stop.enter());
+            let (mut fallback, mut sum) = (Fallback64::default(), 0.0);
             for &s in plan.batches[chunk.clone()].iter().flat_map(|batch| &batch.sentences) {
-                stop::look();
+                stop::check();
                 let weight = terms.weights[s as usize];
                 if weight > 0.0 {
-                    sum += alone.loss(&setting, s, weight).ok_or(s)?;
+                    sum += fallback.loss(&setting, s, weight).ok_or(s)?;
                 }
             }
             Ok(sum)

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! (Altun, Hofmann & Johnson 2002, eq. 15-18). The gain d - min_step(...) is a lower bound on the decrease of N in a
-//! round, so that Z = 1 - gain / N. The tight bound sums cells over the sentences where the feature can fire. The
+//! round, so Z = 1 - gain / N. The tight bound sums cells over the sentences where the feature can fire. The
 //! loose one is a single cell of all sentences with d = N and the union of the ranges.
 
 use crate::machine::system::names::named;
@@ -46,12 +46,12 @@ pub struct Range {
 
 impl Range {
     /// Range of a sentence of the same length whose gold path does not have the feature.
-    pub fn whole(self) -> Range {
+    pub fn without_gold(self) -> Range {
         Range { a: 0.0, b: self.a + self.b }
     }
 
     /// Range extended to its width on both sides: the range of deviations from an unknown mean.
-    pub fn either(self) -> Range {
+    pub fn symmetric(self) -> Range {
         Range { a: self.a + self.b, b: self.a + self.b }
     }
 }
@@ -126,8 +126,8 @@ impl Moments {
 #[inline(always)]
 pub fn optimistic(range: Range, q: f64, m: f64) -> f64 {
     let Range { a, b } = range;
-    let below = a * b * q + (b - a) * m;
-    let gain = if below > 0.0 { m * m / below } else { f64::INFINITY };
+    let denominator = a * b * q + (b - a) * m;
+    let gain = if denominator > 0.0 { m * m / denominator } else { f64::INFINITY };
     if m == 0.0 {
         0.0
     } else {
@@ -204,7 +204,7 @@ pub fn tight(cells: impl Iterator<Item = (Range, f64, f64)> + Clone, n: f64, lim
 /// with every step and is halved if Newton would leave it. `slopes` returns (value, derivative, size of the terms).
 pub fn newton(slopes: impl Fn(f64) -> (f64, f64, f64), start: f64, cap: f64) -> f64 {
     let (mut left, mut right) = (-cap, cap);
-    let (mut left_seen, mut right_seen) = (false, false);
+    let (mut left_evaluated, mut right_evaluated) = (false, false);
     let mut step = if start.is_finite() { start.clamp(-cap, cap) } else { 0.0 };
     for _ in 0..200 {
         let (slope, curve, size) = slopes(step);
@@ -212,16 +212,16 @@ pub fn newton(slopes: impl Fn(f64) -> (f64, f64, f64), start: f64, cap: f64) -> 
             break;
         }
         if slope > 0.0 {
-            (right, right_seen) = (step, true);
+            (right, right_evaluated) = (step, true);
         } else {
-            (left, left_seen) = (step, true);
+            (left, left_evaluated) = (step, true);
         }
         let mut next = step - slope / curve;
         if !next.is_finite() || next <= left || next >= right {
             // Try the end of the interval once, then halve.
-            next = if slope < 0.0 && !right_seen {
+            next = if slope < 0.0 && !right_evaluated {
                 right
-            } else if slope > 0.0 && !left_seen {
+            } else if slope > 0.0 && !left_evaluated {
                 left
             } else {
                 left + (right - left) / 2.0
@@ -242,7 +242,7 @@ mod tests {
     const FREE: StepLimits = StepLimits { smoothing: 0.0, cap: 30.0 };
 
     #[test]
-    fn tight_with_one_cell_is_the_closed_form_and_below_the_estimate() {
+    fn tight_bound_of_one_cell_is_the_closed_form() {
         for (a, b, m) in [(1.0, 1.0, 0.3), (2.0, 1.0, -0.9), (0.5, 3.0, 1.1), (1.0, 0.0, -0.4), (0.0, 2.0, 0.7)] {
             let range = Range { a, b };
             let closed = loose(range, 1.0, m, 1.0, FREE);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn jensen_is_at_least_the_gain_of_several_cells() {
+    fn two_point_gain_bounds_the_gain_of_several_cells() {
         let cells = [
             (Range { a: 1.0, b: 0.0 }, 0.4, -0.2),
             (Range { a: 2.0, b: 3.0 }, 0.5, -0.3),
@@ -280,12 +280,12 @@ mod tests {
     }
 
     #[test]
-    fn steps_stay_inside_the_cap_and_smoothing_bounds_them() {
-        let pure = [(Range { a: 1.0, b: 0.0 }, 1.0, -0.5)];
-        assert_eq!(tight(pure.into_iter(), 1.0, StepLimits { smoothing: 0.0, cap: 3.0 }, 0.0).step, 3.0);
-        let smooth = StepLimits { smoothing: 0.1, cap: 30.0 };
-        let step = tight(pure.into_iter(), 1.0, smooth, 0.0).step;
+    fn cap_and_smoothing_bound_the_steps() {
+        let one_sided = [(Range { a: 1.0, b: 0.0 }, 1.0, -0.5)];
+        assert_eq!(tight(one_sided.into_iter(), 1.0, StepLimits { smoothing: 0.0, cap: 3.0 }, 0.0).step, 3.0);
+        let smoothed = StepLimits { smoothing: 0.1, cap: 30.0 };
+        let step = tight(one_sided.into_iter(), 1.0, smoothed, 0.0).step;
         assert!((step - 0.5 * (0.6f64 / 0.1).ln()).abs() < 1e-9);
-        assert_eq!(loose(pure[0].0, 1.0, -0.5, 1.0, StepLimits { smoothing: 0.0, cap: 3.0 }).step, 3.0);
+        assert_eq!(loose(one_sided[0].0, 1.0, -0.5, 1.0, StepLimits { smoothing: 0.0, cap: 3.0 }).step, 3.0);
     }
 }

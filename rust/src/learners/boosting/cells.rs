@@ -19,14 +19,14 @@ pub const FEATURES: usize = 16;
 /// No cell: the attribute has no feature with the label.
 pub const NONE: u32 = u32::MAX;
 
-/// Cells of a feature: `rows` of them, a stride apart, then `own` contiguous ones.
+/// Cells of a feature: `rows` of them, a stride apart, then `separate` contiguous ones.
 #[derive(Clone, Copy, Debug)]
 struct FeatureCells {
     at: u32,
     stride: u32,
     rows: u32,
-    own_at: u32,
-    own: u32,
+    separate_at: u32,
+    separate: u32,
 }
 
 pub struct RangeCells {
@@ -53,23 +53,23 @@ impl RangeCells {
     /// One cell per feature, in their order: the union of its ranges over all sentences.
     pub fn loose(data: &Dataset, layout: &Layout, index: &Index, target: Target) -> RangeCells {
         let mut range = vec![Range { a: 0.0, b: 0.0 }; layout.len()];
-        let widen = |to: &mut Range, with: Range| *to = Range { a: to.a.max(with.a), b: to.b.max(with.b) };
+        let extend_range = |to: &mut Range, with: Range| *to = Range { a: to.a.max(with.a), b: to.b.max(with.b) };
         let mut sums = Ranges::new(layout.labels);
         for (e, &a) in index.attribute.iter().enumerate() {
             let (first, labels) = layout.node(a);
             sums.collect(index, &data.gold, e);
             for (j, &y) in labels.iter().enumerate() {
-                widen(&mut range[first + j], target.range(sums.of(y as usize)));
+                extend_range(&mut range[first + j], target.range(sums.of(y as usize)));
             }
             sums.clear(index, &data.gold, e);
         }
         for k in layout.n_node()..layout.len() {
             let kind = kind(layout, k);
             for s in 0..data.len() {
-                widen(&mut range[k], target.range(chain_range(data, kind, s)));
+                extend_range(&mut range[k], target.range(chain_range(data, kind, s)));
             }
         }
-        let one = |k| FeatureCells { at: 0, stride: 0, rows: 0, own_at: k, own: 1 };
+        let one = |k| FeatureCells { at: 0, stride: 0, rows: 0, separate_at: k, separate: 1 };
         RangeCells {
             place: (0..layout.len() as u32).map(one).collect(),
             range,
@@ -105,9 +105,9 @@ impl RangeCells {
         let mut rows = DistinctRanges::default();
         let mut found: Vec<DistinctRanges> = Vec::new();
         let mut column = vec![NONE; layout.labels];
-        let (mut count, mut own_count): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        let (mut count, mut separate_count): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         for a in 0..layout.attributes as u32 {
-            stop::look();
+            stop::check();
             let labels = layout.node(a).1;
             let dense = 2 * labels.len() >= layout.labels;
             out.dense.push(dense);
@@ -115,24 +115,24 @@ impl RangeCells {
             found[..labels.len()].iter_mut().for_each(DistinctRanges::clear);
             rows.clear();
             count.clear();
-            own_count.clear();
+            separate_count.clear();
             labels.iter().enumerate().for_each(|(j, &y)| column[y as usize] = j as u32);
             // Numbered relative to the attribute and to the feature for now.
             for &e in index.postings(a) {
                 let places = index.occurrence_ptr[e as usize]..index.occurrence_ptr[e as usize + 1];
                 sums.collect(index, &data.gold, e as usize);
-                let row = rows.place(target.range(Range { a: 0.0 - sums.negative, b: sums.positive }));
+                let row = rows.index_of(target.range(Range { a: 0.0 - sums.negative, b: sums.positive }));
                 out.row[e as usize] = row;
                 count.resize(rows.ranges.len(), 0);
-                own_count.resize(rows.ranges.len() * labels.len(), 0);
+                separate_count.resize(rows.ranges.len() * labels.len(), 0);
                 count[row as usize] += 1;
                 let mut at = places.start;
                 for &t in &index.token[places.clone()] {
                     let y = data.gold[t as usize] as usize;
-                    if !out.is_even() && column[y] != NONE && sums.first(y) {
-                        let own = found[column[y] as usize].place(sums.of(y));
-                        own_count[row as usize * labels.len() + column[y] as usize] += 1;
-                        out.gold[at] = (y as u32, own);
+                    if !out.gold_has_no_cells() && column[y] != NONE && sums.take_first(y) {
+                        let separate = found[column[y] as usize].index_of(sums.of(y));
+                        separate_count[row as usize * labels.len() + column[y] as usize] += 1;
+                        out.gold[at] = (y as u32, separate);
                         at += 1;
                     }
                 }
@@ -144,16 +144,18 @@ impl RangeCells {
             }
             let first = out.place.len();
             for (j, &y) in labels.iter().enumerate() {
-                let own_at = out.range.len() as u32;
+                let separate_at = out.range.len() as u32;
                 out.range.extend_from_slice(&found[j].ranges);
                 let at = base + if dense { y as usize } else { j };
                 // If the label is always among the gold ones, no sentence has the row's range.
-                for (r, all) in count.iter().enumerate().filter(|(r, all)| own_count[r * labels.len() + j] == **all) {
+                for (r, all) in
+                    count.iter().enumerate().filter(|(r, all)| separate_count[r * labels.len() + j] == **all)
+                {
                     debug_assert!(*all > 0);
                     out.range[at + r * stride] = Range { a: 0.0, b: 0.0 };
                 }
-                let (rows, own) = (rows.ranges.len() as u32, found[j].ranges.len() as u32);
-                out.place.push(FeatureCells { at: at as u32, stride: stride as u32, rows, own_at, own });
+                let (rows, separate) = (rows.ranges.len() as u32, found[j].ranges.len() as u32);
+                out.place.push(FeatureCells { at: at as u32, stride: stride as u32, rows, separate_at, separate });
             }
             if out.range.len() >= u32::MAX as usize {
                 return Err(Error::Value(
@@ -180,7 +182,7 @@ impl RangeCells {
             let places = index.occurrence_ptr[e as usize]..index.occurrence_ptr[e as usize + 1];
             self.row[e as usize] = (base + self.row[e as usize] as usize * stride) as u32;
             for (y, cell) in self.gold[places].iter_mut().filter(|x| x.1 != NONE) {
-                *cell += self.place[feature(*y)].own_at;
+                *cell += self.place[feature(*y)].separate_at;
             }
         }
     }
@@ -200,7 +202,7 @@ impl RangeCells {
             if row == known {
                 all.push(0);
                 gold_of.resize(all.len() * n, 0);
-                let whole = |i: usize| chain_range(data, kind(layout, layout.edge_at() + i), s).whole();
+                let whole = |i: usize| chain_range(data, kind(layout, layout.edge_at() + i), s).without_gold();
                 self.range.extend((0..n).map(|i| self.target.range(whole(i))));
             }
             all[row] += 1;
@@ -209,10 +211,10 @@ impl RangeCells {
             seen.extend(gold.windows(2).map(|y| u32::from(y[0]) * l as u32 + u32::from(y[1])));
             seen.sort_unstable();
             seen.dedup();
-            let own = if self.is_even() { &[] } else { &seen[..] };
-            for i in own.iter().filter_map(|edge| layout.edges.binary_search(edge).ok()) {
+            let separate = if self.gold_has_no_cells() { &[] } else { &seen[..] };
+            for i in separate.iter().filter_map(|edge| layout.edges.binary_search(edge).ok()) {
                 let range = chain_range(data, kind(layout, layout.edge_at() + i), s);
-                self.edge_gold.push((i as u32, found[i].place(range)));
+                self.edge_gold.push((i as u32, found[i].index_of(range)));
                 gold_of[row * n + i] += 1;
             }
             self.edge_ptr.push(self.edge_gold.len() as u32);
@@ -222,14 +224,14 @@ impl RangeCells {
             self.range[base + at] = Range { a: 0.0, b: 0.0 };
         }
         let first = self.place.len();
-        for (i, own) in found.iter().enumerate() {
-            let (own_at, own_n) = (self.range.len() as u32, own.ranges.len() as u32);
-            self.range.extend_from_slice(&own.ranges);
+        for (i, separate) in found.iter().enumerate() {
+            let (separate_at, n_separate) = (self.range.len() as u32, separate.ranges.len() as u32);
+            self.range.extend_from_slice(&separate.ranges);
             let (at, stride, rows) = ((base + i) as u32, n as u32, lengths.len() as u32);
-            self.place.push(FeatureCells { at, stride, rows, own_at, own: own_n });
+            self.place.push(FeatureCells { at, stride, rows, separate_at, separate: n_separate });
         }
         for (i, cell) in &mut self.edge_gold {
-            *cell += self.place[first + *i as usize].own_at;
+            *cell += self.place[first + *i as usize].separate_at;
         }
     }
 
@@ -244,11 +246,11 @@ impl RangeCells {
         for (labels, gold) in [(&layout.starts, &starts), (&layout.ends, &ends)] {
             let all: usize = gold.iter().sum();
             for right in labels.iter().map(|&y| gold[y as usize]) {
-                let own_at = self.range.len() as u32;
+                let separate_at = self.range.len() as u32;
                 let used = |n: usize| f64::from(u8::from(n > 0)); // a range without sentences is empty
                 let ranges = [Range { a: 0.0, b: used(all - right) }, Range { a: used(right), b: 0.0 }];
                 self.range.extend(ranges.map(|range| self.target.range(range)));
-                self.place.push(FeatureCells { at: 0, stride: 0, rows: 0, own_at, own: 2 });
+                self.place.push(FeatureCells { at: 0, stride: 0, rows: 0, separate_at, separate: 2 });
             }
         }
     }
@@ -256,9 +258,9 @@ impl RangeCells {
     /// Cells of a feature.
     #[inline(always)]
     pub fn of(&self, k: usize) -> impl Iterator<Item = usize> + Clone {
-        let FeatureCells { at, stride, rows, own_at, own } = self.place[k];
+        let FeatureCells { at, stride, rows, separate_at, separate } = self.place[k];
         let row = move |r: u32| at as usize + r as usize * stride as usize;
-        (0..rows).map(row).chain(own_at as usize..own_at as usize + own as usize)
+        (0..rows).map(row).chain(separate_at as usize..separate_at as usize + separate as usize)
     }
 
     pub fn is_tight(&self) -> bool {
@@ -267,7 +269,7 @@ impl RangeCells {
 
     /// Whether gold labels have the same ranges as all others.
     #[inline(always)]
-    pub fn is_even(&self) -> bool {
+    pub fn gold_has_no_cells(&self) -> bool {
         self.target.loss == Boosted::Pointwise
     }
 }
@@ -277,13 +279,13 @@ impl RangeCells {
 struct Ranges {
     negative: f64,
     positive: f64,
-    right: Vec<f64>,  // [L]
-    fresh: Vec<bool>, // [L] among the gold labels, and not returned yet
+    right: Vec<f64>,   // [L]
+    unseen: Vec<bool>, // [L] among the gold labels, and not returned yet
 }
 
 impl Ranges {
     fn new(labels: usize) -> Ranges {
-        Ranges { negative: 0.0, positive: 0.0, right: vec![0.0; labels], fresh: vec![false; labels] }
+        Ranges { negative: 0.0, positive: 0.0, right: vec![0.0; labels], unseen: vec![false; labels] }
     }
 
     /// Compute the ranges of an entry. A call of `clear` must follow.
@@ -293,19 +295,19 @@ impl Ranges {
             self.negative += v.min(0.0);
             self.positive += v.max(0.0);
             self.right[gold[t] as usize] += v;
-            self.fresh[gold[t] as usize] = true;
+            self.unseen[gold[t] as usize] = true;
         }
     }
 
     fn clear(&mut self, index: &Index, gold: &[u16], entry: usize) {
         for (t, _) in index.places(entry) {
             self.right[gold[t] as usize] = 0.0;
-            self.fresh[gold[t] as usize] = false;
+            self.unseen[gold[t] as usize] = false;
         }
     }
 
-    fn first(&mut self, label: usize) -> bool {
-        std::mem::take(&mut self.fresh[label])
+    fn take_first(&mut self, label: usize) -> bool {
+        std::mem::take(&mut self.unseen[label])
     }
 
     fn of(&self, label: usize) -> Range {
@@ -318,27 +320,27 @@ impl Ranges {
 #[derive(Default)]
 struct DistinctRanges {
     ranges: Vec<Range>,
-    many: HashMap<(u64, u64), u32>,
+    by_bits: HashMap<(u64, u64), u32>,
 }
 
 impl DistinctRanges {
     fn clear(&mut self) {
         self.ranges.clear();
-        self.many.clear();
+        self.by_bits.clear();
     }
 
-    fn place(&mut self, range: Range) -> u32 {
-        const FEW: usize = 8;
+    fn index_of(&mut self, range: Range) -> u32 {
+        const LINEAR_SEARCH: usize = 8;
         let same = |r: &Range| r.a == range.a && r.b == range.b;
         let key = |r: &Range| (r.a.to_bits(), r.b.to_bits());
-        if let Some(i) = self.ranges.iter().take(FEW).position(same) {
+        if let Some(i) = self.ranges.iter().take(LINEAR_SEARCH).position(same) {
             return i as u32;
         }
-        if self.ranges.len() >= FEW {
-            if let Some(&i) = self.many.get(&key(&range)) {
+        if self.ranges.len() >= LINEAR_SEARCH {
+            if let Some(&i) = self.by_bits.get(&key(&range)) {
                 return i;
             }
-            self.many.insert(key(&range), self.ranges.len() as u32);
+            self.by_bits.insert(key(&range), self.ranges.len() as u32);
         }
         self.ranges.push(range);
         self.ranges.len() as u32 - 1

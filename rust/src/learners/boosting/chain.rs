@@ -52,9 +52,9 @@ pub struct ChainWork {
 
 impl ChainWork {
     /// Clear the expected pairs, and allocate them if they are wanted.
-    pub(super) fn clear_expected(&mut self, labels: usize, wanted: bool) {
+    pub(super) fn clear_expected(&mut self, labels: usize, requested: bool) {
         self.expected.clear();
-        self.expected.resize(if wanted { labels * labels.div_ceil(WIDTH) } else { 0 }, Doubles::ZERO);
+        self.expected.resize(if requested { labels * labels.div_ceil(WIDTH) } else { 0 }, Doubles::ZERO);
     }
 
     /// The expected pairs times their factors, into `pairs` [L, P].
@@ -162,7 +162,7 @@ mod tests {
 
     /// Scaled recursions and log space agree, even if a path is nearly impossible.
     #[test]
-    fn log_space_takes_over() {
+    fn log_space_agrees_with_the_scaled_recursions() {
         let (l, width) = (3, 4);
         let mut node = vec![0.0; 3 * width];
         for (i, x) in node.iter_mut().enumerate() {
@@ -179,13 +179,13 @@ mod tests {
             let gold = [0, 2, 1];
             let x = SentenceScores { node: &node, gold: &gold, edges: &edges, weight: 1.0, shift: 0.0 };
             let (mut p, mut pairs, mut work) = (vec![0.0; node.len()], vec![0.0; l * width], ChainWork::default());
-            let alone = loss(&x, &mut work);
+            let loss_only = loss(&x, &mut work);
             let loss = marginals(&x, &mut work, &mut p, &mut pairs);
             let flat: Vec<f64> = node.chunks(width).flat_map(|r| r[..l].to_vec()).collect();
             let scores = Scores { labels: l, node: &flat, edge: &edges.score };
             let mut trellis = Trellis::default();
             assert!((trellis.forward(&scores) - gold_score(&x) - loss).abs() < 1e-9);
-            assert_eq!(alone, loss);
+            assert_eq!(loss_only, loss);
             trellis.backward(&scores);
             for at in 0..9 {
                 assert!((trellis.node_marginal(at) - p[at / l * width + at % l]).abs() < 1e-9);

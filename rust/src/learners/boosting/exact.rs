@@ -60,7 +60,7 @@ impl Exact {
         state.sentences_of(k, &mut sentences);
         let kind = index::kind(&state.layout, k);
         for &s in &sentences {
-            stop::look();
+            stop::check();
             Exact::sentence(state, kind, s as usize, &mut total);
         }
         total

@@ -13,13 +13,13 @@ use crate::machine::system::stop;
 use std::ops::Range;
 
 /// Number of occurrences by which residuals are prefetched.
-const AHEAD: usize = 12;
+const PREFETCH_DISTANCE: usize = 12;
 /// Numbers in a cache line.
-const LINE: usize = 8;
+const LINE_NUMBERS: usize = 8;
 
 /// An entry of the index, in the order of attributes.
 #[derive(Clone, Copy, Debug)]
-struct Met {
+struct AttributeEntry {
     sentence: u32,
     row: u32, // first cell of its row
     end: u32, // end of its occurrences, start of those of the next
@@ -28,7 +28,7 @@ struct Met {
 /// A copy of the index ordered by attribute, so that it is read sequentially.
 pub struct ByAttribute {
     ptr: Vec<usize>, // [A + 1] entries of an attribute
-    met: Vec<Met>,
+    entries: Vec<AttributeEntry>,
     token: Vec<u32>,       // [places]
     value: Vec<f32>,       // [places], or empty if all are 1
     gold: Vec<(u32, u32)>, // [places] gold labels of an entry and their cells, NONE after the last
@@ -58,22 +58,26 @@ impl ByAttribute {
     pub fn new(layout: &Layout, index: &Index, cells: &RangeCells) -> ByAttribute {
         let mut out = ByAttribute {
             ptr: vec![0],
-            met: Vec::with_capacity(index.attribute.len()),
+            entries: Vec::with_capacity(index.attribute.len()),
             token: Vec::with_capacity(index.token.len()),
             value: Vec::with_capacity(index.value.len()),
             gold: Vec::with_capacity(index.token.len()),
         };
         for a in 0..layout.attributes as u32 {
-            stop::look();
+            stop::check();
             let entries = if layout.node(a).1.is_empty() { &[] } else { index.postings(a) };
             for e in entries.iter().map(|&e| e as usize) {
                 let places = index.occurrence_ptr[e]..index.occurrence_ptr[e + 1];
                 out.token.extend_from_slice(&index.token[places.clone()]);
                 out.value.extend_from_slice(index.value.get(places.clone()).unwrap_or_default());
                 out.gold.extend_from_slice(&cells.gold[places]);
-                out.met.push(Met { sentence: index.sentence[e], row: cells.row[e], end: out.token.len() as u32 });
+                out.entries.push(AttributeEntry {
+                    sentence: index.sentence[e],
+                    row: cells.row[e],
+                    end: out.token.len() as u32,
+                });
             }
-            out.ptr.push(out.met.len());
+            out.ptr.push(out.entries.len());
         }
         out
     }
@@ -97,15 +101,15 @@ unsafe fn gather_kernel<S: Simd>(_: S, job: &Gathered<'_>, attributes: Range<usi
     let GatherWork { sum, kept } = work;
     sum.resize(width, 0.0);
     let first = by.ptr[attributes.start];
-    let mut begin = if first == 0 { 0 } else { by.met[first - 1].end as usize };
+    let mut begin = if first == 0 { 0 } else { by.entries[first - 1].end as usize };
     for a in attributes {
         let (labels, dense) = (job.layout.node(a as u32).1, job.cells.dense[a]);
         let columns = if dense { width } else { labels.len() };
-        for met in &by.met[by.ptr[a]..by.ptr[a + 1]] {
-            let places = begin..met.end as usize;
+        for entry in &by.entries[by.ptr[a]..by.ptr[a + 1]] {
+            let places = begin..entry.end as usize;
             begin = places.end;
-            job.fetch(places.end - 1 + AHEAD);
-            let d = job.d[met.sentence as usize];
+            job.prefetch_residuals(places.end - 1 + PREFETCH_DISTANCE);
+            let d = job.d[entry.sentence as usize];
             let row = |t: u32| &job.residual[t as usize * width..(t as usize + 1) * width];
             let mut from = row(by.token[places.start]);
             if places.len() > 1 || !by.value.is_empty() {
@@ -117,14 +121,14 @@ unsafe fn gather_kernel<S: Simd>(_: S, job: &Gathered<'_>, attributes: Range<usi
             }
             // Sums of gold labels go to cells of their own.
             let gold = by.gold[places.clone()].iter().take_while(|x| x.1 != NONE);
-            let (m, mass) = (job.m.slice(met.row as usize, columns), job.mass.slice(met.row as usize, columns));
+            let (m, mass) = (job.m.slice(entry.row as usize, columns), job.mass.slice(entry.row as usize, columns));
             if dense {
                 kept.clear();
                 kept.extend(gold.clone().map(|&(y, _)| (m[y as usize], mass[y as usize])));
                 add_row(m, from, 1.0, false);
-                raise(mass, d);
-                for (&(y, _), was) in gold.clone().zip(&*kept) {
-                    (m[y as usize], mass[y as usize]) = *was;
+                add_constant(mass, d);
+                for (&(y, _), kept_values) in gold.clone().zip(&*kept) {
+                    (m[y as usize], mass[y as usize]) = *kept_values;
                 }
             } else {
                 for ((m, mass), &y) in m.iter_mut().zip(mass).zip(labels) {
@@ -144,17 +148,17 @@ unsafe fn gather_kernel<S: Simd>(_: S, job: &Gathered<'_>, attributes: Range<usi
 
 /// Add a multiple of a padded row to another, or overwrite the other.
 #[inline(always)]
-fn add_row(to: &mut [f64], from: &[f64], by: f64, fresh: bool) {
+fn add_row(to: &mut [f64], from: &[f64], by: f64, overwrite: bool) {
     for (to, from) in to.chunks_exact_mut(BLOCK).zip(from.chunks_exact(BLOCK)) {
         for j in 0..BLOCK {
-            to[j] = by * from[j] + if fresh { 0.0 } else { to[j] };
+            to[j] = by * from[j] + if overwrite { 0.0 } else { to[j] };
         }
     }
 }
 
 /// Add a number to a padded row.
 #[inline(always)]
-fn raise(to: &mut [f64], by: f64) {
+fn add_constant(to: &mut [f64], by: f64) {
     for to in to.chunks_exact_mut(BLOCK) {
         for j in 0..BLOCK {
             to[j] += by;
@@ -165,10 +169,10 @@ fn raise(to: &mut [f64], by: f64) {
 impl Gathered<'_> {
     /// Prefetch the residuals of an occurrence.
     #[inline(always)]
-    fn fetch(&self, at: usize) {
+    fn prefetch_residuals(&self, at: usize) {
         if let Some(&token) = self.by.token.get(at) {
             let row = self.residual.as_ptr().wrapping_add(token as usize * self.width);
-            (0..self.width).step_by(LINE).for_each(|y| prefetch(row.wrapping_add(y)));
+            (0..self.width).step_by(LINE_NUMBERS).for_each(|y| prefetch(row.wrapping_add(y)));
         }
     }
 }

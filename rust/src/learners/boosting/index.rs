@@ -49,7 +49,7 @@ impl Index {
         let mut entry_of = vec![u32::MAX; attributes]; // entry in the current sentence
         let mut counts: Vec<usize> = Vec::new();
         for s in 0..n {
-            stop::look();
+            stop::check();
             let (first, tokens) = (out.attribute.len(), data.sentences[s]..data.sentences[s + 1]);
             counts.clear();
             for at in data.node.csr().ptr[tokens.start]..data.node.csr().ptr[tokens.end] {

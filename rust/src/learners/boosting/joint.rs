@@ -21,15 +21,15 @@ use crate::machine::simd::vector::CurvaturePairs;
 /// Maximum number of iterations per round.
 const ITERATIONS: usize = 6;
 /// Maximum number of points evaluated along a direction.
-const TRIED: usize = 4;
+const MAX_TRIALS: usize = 4;
 /// Fraction of the decrease predicted by the slope that a step must achieve.
 const ARMIJO: f64 = 1e-4;
 /// Maximum factor between successive lengths of a first step.
-const FURTHER: f64 = 4.0;
+const MAX_GROWTH: f64 = 4.0;
 /// A length closer to the previous one than this is not evaluated.
-const NEAR: f64 = 0.2;
+const MIN_CHANGE: f64 = 0.2;
 /// Share of wrong paths in the mass of all paths below which single precision cannot distinguish losses.
-const LEAST: f64 = 1e-3;
+const MIN_WRONG_SHARE: f64 = 1e-3;
 
 /// A feature and the step of its bound.
 pub type FeatureStep = (usize, f64);
@@ -52,7 +52,7 @@ struct Point {
 /// Curvature in the variables of a round, scaled by the square root of H_0. A weight whose scale is 0 is fixed.
 struct Curvature {
     pairs: CurvaturePairs,
-    stays: Vec<bool>,
+    fixed: Vec<bool>,
 }
 
 impl Curvature {
@@ -61,13 +61,13 @@ impl Curvature {
         let scale = diagonal.iter().map(|&h| if h > 0.0 { h.sqrt() as f32 } else { 1.0 }).collect();
         Curvature {
             pairs: CurvaturePairs::new(ITERATIONS, Some(scale)),
-            stays: diagonal.iter().map(|&h| h <= 0.0).collect(),
+            fixed: diagonal.iter().map(|&h| h <= 0.0).collect(),
         }
     }
 
     /// The gradient without the fixed weights.
     fn free(&self, gradient: &[f64]) -> Vec<f64> {
-        gradient.iter().zip(&self.stays).map(|(&g, &stays)| if stays { 0.0 } else { g }).collect()
+        gradient.iter().zip(&self.fixed).map(|(&g, &fixed)| if fixed { 0.0 } else { g }).collect()
     }
 
     /// -H g, and the slope along it. Without pairs each step is right for the feature alone, so the steps are divided
@@ -100,7 +100,7 @@ impl JointSteps {
     /// Return the steps of a round's features, none beyond `cap`. None if no evaluated point decreases the loss.
     pub fn steps(&mut self, state: &State, taken: &[FeatureStep], cap: f64) -> Option<Vec<f64>> {
         let (all, wrong) = (state.all(), state.wrong());
-        if all.is_nan() || wrong <= LEAST * all {
+        if all.is_nan() || wrong <= MIN_WRONG_SHARE * all {
             return None;
         }
         let gradient: Vec<f64> = taken.iter().map(|&(k, _)| state.slope(k) / all).collect();
@@ -110,7 +110,7 @@ impl JointSteps {
         self.w.clear();
         self.w.extend_from_slice(&state.w);
         for _ in 0..ITERATIONS {
-            let Some(next) = self.along(&here, taken, &curvature, cap) else { break };
+            let Some(next) = self.search_direction(&here, taken, &curvature, cap) else { break };
             curvature.push(&here, &next);
             here = next;
         }
@@ -118,20 +118,26 @@ impl JointSteps {
     }
 
     /// The best evaluated point along a direction. None if it does not decrease the loss.
-    fn along(&mut self, here: &Point, taken: &[FeatureStep], curvature: &Curvature, cap: f64) -> Option<Point> {
+    fn search_direction(
+        &mut self,
+        here: &Point,
+        taken: &[FeatureStep],
+        curvature: &Curvature,
+        cap: f64,
+    ) -> Option<Point> {
         let (direction, slope) = curvature.direction(&here.gradient);
         if !(slope < 0.0 && slope.is_finite()) {
             return None;
         }
         let (mut length, mut best) = (1.0, None::<(f64, Point)>);
-        for _ in 0..TRIED {
+        for _ in 0..MAX_TRIALS {
             let moved = here.x.iter().zip(&direction).map(|(x, d)| (x + length * d).clamp(-cap, cap)).collect();
             let found = self.at(taken, moved);
             let value = found.as_ref().map_or(f64::INFINITY, |point| point.value);
             let gains = value <= here.value + ARMIJO * length * slope;
             // Minimum of the parabola through both values and the slope.
-            let bend = (value - here.value - length * slope) / (length * length);
-            let lowest = if bend > 0.0 { -0.5 * slope / bend } else { FURTHER * length };
+            let curvature_along = (value - here.value - length * slope) / (length * length);
+            let minimum = if curvature_along > 0.0 { -0.5 * slope / curvature_along } else { MAX_GROWTH * length };
             let lower = best.as_ref().is_none_or(|(_, point)| value < point.value);
             if gains && lower {
                 best = found.map(|point| (length, point));
@@ -142,21 +148,22 @@ impl JointSteps {
             if gains && !curvature.pairs.is_empty() {
                 break;
             }
-            let other = lowest.clamp(length / FURTHER, if gains { FURTHER * length } else { 0.5 * length });
-            if gains && (other / length - 1.0).abs() <= NEAR {
+            let next_length =
+                minimum.clamp(length / MAX_GROWTH, if gains { MAX_GROWTH * length } else { 0.5 * length });
+            if gains && (next_length / length - 1.0).abs() <= MIN_CHANGE {
                 break;
             }
-            length = other;
+            length = next_length;
         }
         best.map(|(_, point)| point)
     }
 
     /// Value and derivatives at w + x. None if they are not finite.
     fn at(&mut self, taken: &[FeatureStep], x: Vec<f64>) -> Option<Point> {
-        let was: Vec<f64> = taken.iter().map(|&(k, _)| self.w[k]).collect();
+        let before: Vec<f64> = taken.iter().map(|&(k, _)| self.w[k]).collect();
         taken.iter().zip(&x).for_each(|(&(k, _), x)| self.w[k] += x);
         let found = self.objective.evaluate(&self.w, &mut self.gradient, self.shifted, false);
-        taken.iter().zip(&was).for_each(|(&(k, _), was)| self.w[k] = *was);
+        taken.iter().zip(&before).for_each(|(&(k, _), before)| self.w[k] = *before);
         let loss = found.ok()?.loss;
         let (value, by) = if self.shifted { (loss, 1.0) } else { (loss.ln(), 1.0 / loss) };
         let gradient: Vec<f64> = taken.iter().map(|&(k, _)| by * self.gradient[k]).collect();

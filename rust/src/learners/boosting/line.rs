@@ -10,11 +10,11 @@ use crate::machine::system::stop;
 use rayon::prelude::*;
 
 /// Number of tokens that one thread moves at a time.
-const TOKENS: usize = 1024;
+const TOKENS_PER_TASK: usize = 1024;
 
-/// If a direction's attributes have more than 1 / WALKED of all entries, all tokens are traversed in place of the
+/// If a direction's attributes have more than 1 / ENTRY_SHARE of all entries, all tokens are traversed in place of the
 /// entries.
-const WALKED: usize = 16;
+const ENTRY_SHARE: usize = 16;
 
 /// Steps of features, and the changes of scores that they cause.
 pub struct Direction {
@@ -23,7 +23,7 @@ pub struct Direction {
     nodes: Vec<f64>,          // [tokens, P]
 }
 
-/// Steps by attribute: those of a are between at[a] and at[a] + count, if there are any.
+/// Steps on node features, sorted by attribute. Those of attribute a begin at `at[a]`, which is NONE if there are none.
 struct StepsByAttribute {
     at: Vec<u32>,
     steps: Vec<(u32, u32, f64)>, // attribute, label, step
@@ -42,13 +42,13 @@ impl State {
         let (width, l) = (self.edges.padded, self.layout.labels);
         let mut out = Direction { weights: steps.collect(), edges: Vec::new(), nodes: vec![0.0; self.node.len()] };
         let entries: usize = out.weights.iter().map(|&(k, _)| self.entries_of(k)).sum();
-        let walked = WALKED * entries > self.index.attribute.len();
-        if walked {
-            self.walk(&out.weights, &mut out.nodes);
+        let by_token = ENTRY_SHARE * entries > self.index.attribute.len();
+        if by_token {
+            self.add_steps_by_token(&out.weights, &mut out.nodes);
         }
         for &(k, step) in &out.weights {
             match index::kind(&self.layout, k) {
-                FeatureKind::Node { .. } if walked => {}
+                FeatureKind::Node { .. } if by_token => {}
                 FeatureKind::Node { attribute, label } => {
                     for &e in self.index.postings(attribute) {
                         for (t, value) in self.index.places(e as usize) {
@@ -103,7 +103,7 @@ impl State {
     }
 
     /// Change of the scores of all tokens by steps on node features, each token with its attributes in order.
-    fn walk(&self, weights: &[(usize, f64)], nodes: &mut [f64]) {
+    fn add_steps_by_token(&self, weights: &[(usize, f64)], nodes: &mut [f64]) {
         let mut by = StepsByAttribute { at: vec![NONE; self.layout.attributes], steps: Vec::new() };
         for &(k, step) in weights {
             if let FeatureKind::Node { attribute, label } = index::kind(&self.layout, k) {
@@ -116,10 +116,10 @@ impl State {
         }
         let width = self.edges.padded;
         let stop = stop::current();
-        nodes.par_chunks_mut(TOKENS * width).enumerate().for_each(|(part, nodes)| {
-            let _mine = stop.enter();
+        nodes.par_chunks_mut(TOKENS_PER_TASK * width).enumerate().for_each(|(part, nodes)| {
+            let _guard = stop.enter();
             for (t, row) in nodes.chunks_exact_mut(width).enumerate() {
-                for (a, value) in self.data.node.csr().row(part * TOKENS + t) {
+                for (a, value) in self.data.node.csr().row(part * TOKENS_PER_TASK + t) {
                     let first = by.at[a as usize];
                     let found = by.steps.get(first as usize..).unwrap_or_default().iter();
                     for &(_, label, step) in found.take_while(|x| x.0 == a) {
@@ -141,7 +141,7 @@ impl State {
         let parts: Vec<f64> = sentences
             .par_chunks(64)
             .map_init(LineWork::default, |scratch, part| {
-                let _mine = stop.enter();
+                let _guard = stop.enter();
                 part.iter().map(|&s| one(scratch, s as usize)).sum()
             })
             .collect();
@@ -177,9 +177,9 @@ impl State {
             self.edges.score[at] += scale * step;
         }
         self.edges.update();
-        let rows = self.node.chunks_mut(TOKENS * width).zip(direction.nodes.chunks(TOKENS * width));
+        let rows = self.node.chunks_mut(TOKENS_PER_TASK * width).zip(direction.nodes.chunks(TOKENS_PER_TASK * width));
         for (node, by) in rows {
-            stop::look();
+            stop::check();
             node.iter_mut().zip(by).for_each(|(node, by)| *node += scale * by);
         }
     }

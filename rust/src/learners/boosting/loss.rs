@@ -57,7 +57,7 @@ pub struct SentenceScores<'a> {
 
 /// Loss of a sentence.
 #[derive(Clone, Copy, Debug)]
-pub struct Lost {
+pub struct SentenceLoss {
     /// Logarithm of its loss over all sequences, without its weight: l_i, or log sum_t 1 / p_t.
     pub l: f64,
     /// Factor of its residuals.
@@ -71,13 +71,19 @@ impl Target {
     pub fn range(self, range: Range) -> Range {
         match self.loss {
             Boosted::Sequence => range,
-            Boosted::Pointwise => range.either(),
+            Boosted::Pointwise => range.symmetric(),
         }
     }
 
     /// The loss of a sentence, and its derivatives with respect to the scores, divided by `e`: nodes in `p` [T, P],
     /// sums over positions of edges in `pairs` [L, P] if that is not empty.
-    pub fn residuals(self, x: &SentenceScores<'_>, work: &mut ChainWork, p: &mut [f64], pairs: &mut [f64]) -> Lost {
+    pub fn residuals(
+        self,
+        x: &SentenceScores<'_>,
+        work: &mut ChainWork,
+        p: &mut [f64],
+        pairs: &mut [f64],
+    ) -> SentenceLoss {
         match self.loss {
             Boosted::Sequence => {
                 let l = chain::marginals(x, work, p, pairs);
@@ -92,7 +98,7 @@ impl Target {
                     pairs[y[0] as usize * width + y[1] as usize] -= 1.0;
                 }
                 let (e, d) = masses(x.weight, l, x.shift, self.over);
-                Lost { l, e, d }
+                SentenceLoss { l, e, d }
             }
             Boosted::Pointwise => self.lost(x, pointwise::residuals(x, work, Some((p, pairs)))),
         }
@@ -106,18 +112,18 @@ impl Target {
         }
     }
 
-    fn lost(self, x: &SentenceScores<'_>, points: Points) -> Lost {
+    fn lost(self, x: &SentenceScores<'_>, points: Points) -> SentenceLoss {
         let Points { top, all, wrong } = points;
         let l = if all > 0.0 { top + all.ln() } else { top }; // a sentence without tokens has no loss
         if x.weight == 0.0 {
-            return Lost { l, e: 0.0, d: 0.0 };
+            return SentenceLoss { l, e: 0.0, d: 0.0 };
         }
         let e = x.weight * (top - x.shift).exp();
         let d = match self.over {
             Over::All => e * all,
             Over::Wrong => e * wrong,
         };
-        Lost { l, e, d }
+        SentenceLoss { l, e, d }
     }
 
     /// Logarithm of a sentence's loss over all sequences if all weights are 0.

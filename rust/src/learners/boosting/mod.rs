@@ -42,13 +42,13 @@ use std::time::{Duration, Instant};
 /// With several features per round: minimum gain of the last feature relative to that of the first, and number of
 /// features examined for each that a round may take. The second pair is for jointly found steps, which separate good
 /// features from the others.
-const APART: (f64, usize) = (0.1, 16);
-const JOINT: (f64, usize) = (0.01, 4);
+const SEPARATE_SELECTION: (f64, usize) = (0.1, 16);
+const JOINT_SELECTION: (f64, usize) = (0.01, 4);
 /// Maximum factor between successive scales of overlapping steps, and maximum number of changes.
-const FURTHER: f64 = 4.0;
-const TRIED: usize = 3;
+const MAX_GROWTH: f64 = 4.0;
+const MAX_TRIALS: usize = 3;
 /// A scale closer to the previous one than this is not evaluated.
-const NEAR: f64 = 0.1;
+const MIN_CHANGE: f64 = 0.1;
 
 /// How features and their steps are chosen.
 #[derive(Clone, Copy, Debug)]
@@ -101,11 +101,11 @@ pub struct Boosting {
     sentences: Vec<u32>,
     ends: Vec<usize>,
     losses: Vec<f64>,
-    begun: Option<Begun>,
+    backup: Option<RoundBackup>,
 }
 
 /// State restored if a round is stopped after it began to move the state: the loss, and the weights of its features.
-struct Begun {
+struct RoundBackup {
     n: f64,
     shift: f64,
     weights: Vec<(usize, f64)>,
@@ -123,7 +123,7 @@ impl Boosting {
         if !(draw.fraction > 0.0 && draw.fraction <= 1.0) || features_per_round == 0 {
             return Err(Error::Value("candidates is a fraction in (0, 1], and features_per_round at least 1".into()));
         }
-        refuse_exact(bound, options.target)?;
+        reject_exact(bound, options.target)?;
         let mut weight = std::mem::take(&mut options.sample_weight);
         if weight.is_empty() {
             weight = vec![1.0; data.len()];
@@ -133,10 +133,10 @@ impl Boosting {
             start = vec![0.0; layout.len()];
         }
         let tight = bound != Bound::Loose;
-        let wide = overlap && features_per_round > 1;
-        let state = State::new(data, layout, weight, tight, options.target, start, wide)?;
+        let many_features = overlap && features_per_round > 1;
+        let state = State::new(data, layout, weight, tight, options.target, start, many_features)?;
         let selector = Selector::new(&state, bound, limits, draw);
-        let joint = if wide && joint { Some(JointSteps::new(&state)?) } else { None };
+        let joint = if many_features && joint { Some(JointSteps::new(&state)?) } else { None };
         Ok(Boosting {
             state,
             selector,
@@ -147,27 +147,27 @@ impl Boosting {
             sentences: Vec::new(),
             ends: Vec::new(),
             losses: Vec::new(),
-            begun: None,
+            backup: None,
         })
     }
 
     /// Whether a round was stopped while it moved the state. Weights and loss are those before it, but the sums are
     /// not, so no round can follow.
-    pub fn is_torn(&self) -> bool {
-        self.begun.is_some()
+    pub fn is_interrupted(&self) -> bool {
+        self.backup.is_some()
     }
 
     /// Restore weights and loss after a call that was stopped.
-    pub fn abandon(&mut self) {
-        if let Some(begun) = &self.begun {
-            (self.state.n, self.state.shift) = (begun.n, begun.shift);
-            begun.weights.iter().for_each(|&(k, w)| self.state.w[k] = w);
+    pub fn restore_backup(&mut self) {
+        if let Some(backup) = &self.backup {
+            (self.state.n, self.state.shift) = (backup.n, backup.shift);
+            backup.weights.iter().for_each(|&(k, w)| self.state.w[k] = w);
         }
     }
 
-    fn begin(&mut self) {
+    fn save_backup(&mut self) {
         let weights = self.chosen.iter().map(|c| (c.feature, self.state.w[c.feature])).collect();
-        self.begun = Some(Begun { n: self.state.n, shift: self.state.shift, weights });
+        self.backup = Some(RoundBackup { n: self.state.n, shift: self.state.shift, weights });
     }
 
     /// Number of rounds so far.
@@ -180,17 +180,17 @@ impl Boosting {
         (self.selector.evaluated, self.selector.estimated)
     }
 
-    /// Run up to `most` rounds, or until `patience` is over, fewer if no feature gains any more. Append the steps
-    /// taken.
-    pub fn run(&mut self, most: u64, patience: Duration, steps: &mut Vec<RoundStep>) -> Result<bool> {
-        if self.is_torn() {
+    /// Run up to `max_rounds` rounds, or until `time_limit` is over, fewer if no feature gains any more. Append the
+    /// steps taken.
+    pub fn run(&mut self, max_rounds: u64, time_limit: Duration, steps: &mut Vec<RoundStep>) -> Result<bool> {
+        if self.is_interrupted() {
             return Err(Error::Value(
                 "boosting was stopped in the middle of a round; restore a state, or train again".into(),
             ));
         }
         let begin = Instant::now();
-        for done in 0..most {
-            if done > 0 && begin.elapsed() >= patience {
+        for done in 0..max_rounds {
+            if done > 0 && begin.elapsed() >= time_limit {
                 return Ok(true);
             }
             if !self.round(steps)? {
@@ -202,25 +202,25 @@ impl Boosting {
 
     /// Run one round. Return false if no feature gains.
     fn round(&mut self, steps: &mut Vec<RoundStep>) -> Result<bool> {
-        stop::look();
+        stop::check();
         if self.options.rounds.bound == Bound::Exact {
             self.chosen.clear();
-            self.begin(); // gains of changed features are lost if their computation is stopped
+            self.save_backup(); // gains of changed features are lost if their computation is stopped
         }
         let Boosting { state, selector, options: BoostingOptions { rounds: options, .. }, .. } = self;
         // Below this the moments of transitions, which are differences of counts, have no digits left: everything is
         // learned.
-        let least = 1e-12 * state.weight.iter().sum::<f64>() * (-state.shift).exp();
-        if state.n.is_nan() || state.wrong() <= least {
-            self.begun = None;
+        let smallest = 1e-12 * state.weight.iter().sum::<f64>() * (-state.shift).exp();
+        if state.n.is_nan() || state.wrong() <= smallest {
+            self.backup = None;
             return Ok(false);
         }
         let overlap = options.overlap && options.features_per_round > 1;
-        let (share, tried) = if self.joint.is_some() { JOINT } else { APART };
-        let wanted = Wanted { most: options.features_per_round, overlap, share, tried };
+        let (share, examined) = if self.joint.is_some() { JOINT_SELECTION } else { SEPARATE_SELECTION };
+        let wanted = Wanted { max_features: options.features_per_round, overlap, share, examined };
         selector.choose(state, self.rounds, wanted, &mut self.chosen);
         if self.chosen.is_empty() {
-            self.begun = None;
+            self.backup = None;
             return Ok(false);
         }
         self.sentences.clear();
@@ -256,11 +256,11 @@ impl Boosting {
         let taken = &mut steps[first..];
         if several {
             state.sentences_of_any(self.chosen.iter().map(|c| c.feature), &mut self.sentences);
-            if !self.step_together(taken)? {
-                self.damp(taken)?;
+            if !self.take_joint_steps(taken)? {
+                self.take_damped_steps(taken)?;
             }
         } else {
-            self.begin();
+            self.save_backup();
             let state = &mut self.state;
             state.shift_weights(taken.iter().map(|step| (step.feature as usize, step.step)));
             state.refresh(&self.sentences, &self.ends, &mut self.losses)?;
@@ -268,31 +268,31 @@ impl Boosting {
                 step.log_loss = log_loss;
             }
         }
-        self.state.sharpen()?;
+        self.state.keep_accurate()?;
         // If N fell far below the old shift, the loss is known only after `sharpen`.
         let log_loss = self.state.log_loss();
-        let far = |step: &&mut RoundStep| several || !step.log_loss.is_finite();
-        steps[first..].iter_mut().filter(far).for_each(|step| step.log_loss = log_loss);
+        let unknown_loss = |step: &&mut RoundStep| several || !step.log_loss.is_finite();
+        steps[first..].iter_mut().filter(unknown_loss).for_each(|step| step.log_loss = log_loss);
         self.rounds += 1;
-        self.begun = None;
+        self.backup = None;
         Ok(true)
     }
 
     /// Take jointly found steps of features that share sentences. Return false, with nothing moved, if they would gain
-    /// less than the guarantee of `damp`.
-    fn step_together(&mut self, taken: &mut [RoundStep]) -> Result<bool> {
+    /// less than the guarantee of `take_damped_steps`.
+    fn take_joint_steps(&mut self, taken: &mut [RoundStep]) -> Result<bool> {
         let (state, cap) = (&mut self.state, self.options.rounds.limits.cap);
         let bounds: Vec<FeatureStep> = taken.iter().map(|s| (s.feature as usize, s.step)).collect();
         let Some(steps) = self.joint.as_mut().and_then(|joint| joint.steps(state, &bounds, cap)) else {
             return Ok(false);
         };
-        let (known, promised) = promise(state, &self.sentences, taken);
+        let (current_loss, guaranteed) = guaranteed_gain(state, &self.sentences, taken);
         let direction = state.direction(bounds.iter().zip(&steps).map(|(&(k, _), &step)| (k, step)));
         let found = state.loss_along(&self.sentences, &direction, 1.0);
-        if found.is_nan() || found > known - promised {
+        if found.is_nan() || found > current_loss - guaranteed {
             return Ok(false);
         }
-        self.begin();
+        self.save_backup();
         let state = &mut self.state;
         state.advance(direction, 1.0);
         state.refresh(&self.sentences, &[], &mut self.losses)?;
@@ -306,43 +306,43 @@ impl Boosting {
     /// repeatedly while that is far away. The best scale is halved until it gains as much, which 1/q always does.
     /// Earlier rounds have no influence: a round is a function of the weights. Steps of the pointwise loss, whose
     /// ranges are wide, are too short rather than too long, so scales above 1 are possible.
-    fn damp(&mut self, taken: &mut [RoundStep]) -> Result<()> {
+    fn take_damped_steps(&mut self, taken: &mut [RoundStep]) -> Result<()> {
         let state = &mut self.state;
-        let least = 1.0 / taken.len() as f64;
-        let (known, promised) = promise(state, &self.sentences, taken);
+        let smallest = 1.0 / taken.len() as f64;
+        let (current_loss, guaranteed) = guaranteed_gain(state, &self.sentences, taken);
         let slope = taken.iter().map(|s| s.step * state.slope(s.feature as usize)).sum::<f64>() / state.n;
         let direction = state.direction(taken.iter().map(|s| (s.feature as usize, s.step)));
         let (n, sentences) = (state.n, &self.sentences);
         let loss = |scale: f64| state.loss_along(sentences, &direction, scale);
         let longest = taken.iter().map(|s| s.step.abs()).fold(0.0, f64::max);
-        let most = match state.target.loss {
+        let max_scale = match state.target.loss {
             Boosted::Sequence => 1.0,
             Boosted::Pointwise => (self.options.rounds.limits.cap / longest).max(1.0),
         };
-        let mut scale = least.sqrt();
+        let mut scale = smallest.sqrt();
         let mut found = loss(scale);
-        for _ in 0..TRIED {
-            let log = ((n - known + found) / n).ln();
-            let bend = (log - slope * scale) / (scale * scale);
-            let lowest = if bend > 0.0 { -0.5 * slope / bend } else { most };
-            let other = lowest.clamp(scale / FURTHER, FURTHER * scale).clamp(least, most);
-            if (other / scale - 1.0).abs() <= NEAR {
+        for _ in 0..MAX_TRIALS {
+            let log = ((n - current_loss + found) / n).ln();
+            let curvature = (log - slope * scale) / (scale * scale);
+            let minimum = if curvature > 0.0 { -0.5 * slope / curvature } else { max_scale };
+            let other = minimum.clamp(scale / MAX_GROWTH, MAX_GROWTH * scale).clamp(smallest, max_scale);
+            if (other / scale - 1.0).abs() <= MIN_CHANGE {
                 break;
             }
-            let there = loss(other);
-            if there.is_nan() || there > found {
+            let other_loss = loss(other);
+            if other_loss.is_nan() || other_loss > found {
                 break;
             }
-            (scale, found) = (other, there);
-            if lowest == other {
+            (scale, found) = (other, other_loss);
+            if minimum == other {
                 break;
             }
         }
-        while scale > least && (found.is_nan() || found > known - promised) {
-            scale = (0.5 * scale).max(least);
-            found = if scale > least { loss(scale) } else { 0.0 };
+        while scale > smallest && (found.is_nan() || found > current_loss - guaranteed) {
+            scale = (0.5 * scale).max(smallest);
+            found = if scale > smallest { loss(scale) } else { 0.0 };
         }
-        self.begin();
+        self.save_backup();
         let state = &mut self.state;
         state.advance(direction, scale);
         state.refresh(&self.sentences, &[], &mut self.losses)?;
@@ -362,7 +362,7 @@ impl Boosting {
         if bound == Bound::Tight && self.options.rounds.bound == Bound::Loose {
             return Err(Error::Value("the tight bound needs a booster with bound=\"tight\" or \"exact\"".into()));
         }
-        refuse_exact(bound, self.options.target)?;
+        reject_exact(bound, self.options.target)?;
         let of = |k| {
             let found = Selector::evaluate(&self.state, bound, self.options.rounds.limits, k);
             (found.step, 1.0 - found.gain / self.state.n)
@@ -372,14 +372,14 @@ impl Boosting {
 }
 
 /// The part of N from the sentences of a round, and the guaranteed gain of its steps: the mean of their gains.
-fn promise(state: &State, sentences: &[u32], taken: &[RoundStep]) -> (f64, f64) {
-    let known = sentences.iter().map(|&s| state.d[s as usize]).sum();
-    (known, taken.iter().map(|s| 1.0 - s.bound).sum::<f64>() * state.n)
+fn guaranteed_gain(state: &State, sentences: &[u32], taken: &[RoundStep]) -> (f64, f64) {
+    let current_loss = sentences.iter().map(|&s| state.d[s as usize]).sum();
+    (current_loss, taken.iter().map(|s| 1.0 - s.bound).sum::<f64>() * state.n)
 }
 
 /// Reject the exact bound for the pointwise loss, whose Z is not a sum of exponentials of the step, and not convex in
 /// it.
-fn refuse_exact(bound: Bound, target: Target) -> Result<()> {
+fn reject_exact(bound: Bound, target: Target) -> Result<()> {
     if bound == Bound::Exact && target.loss == Boosted::Pointwise {
         return Err(Error::Value(
             "the pointwise loss has no exact bound; use bound=\"tight\", and a line search for the step".into(),

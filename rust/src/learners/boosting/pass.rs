@@ -6,7 +6,7 @@ use crate::dataset::Dataset;
 use crate::learners::boosting::cells::{RangeCells, FEATURES, NONE};
 use crate::learners::boosting::chain::{ChainWork, EdgeFactors, BLOCK};
 use crate::learners::boosting::index::Index;
-use crate::learners::boosting::loss::{Lost, SentenceScores, Target};
+use crate::learners::boosting::loss::{SentenceLoss, SentenceScores, Target};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::Simd;
 use crate::machine::system::shared::Shared;
@@ -28,7 +28,7 @@ pub struct Revision<'a> {
     pub new_nodes: Shared<'a, f64>,
     pub new_pairs: Shared<'a, f64>,
     pub new_edges: Shared<'a, f64>,
-    pub fresh: Shared<'a, Lost>,
+    pub losses: Shared<'a, SentenceLoss>,
 }
 
 impl Revision<'_> {
@@ -44,7 +44,7 @@ impl Revision<'_> {
         let sentence = SentenceScores { node, gold, edges: self.edges, weight: self.weight[s], shift: self.shift };
         let lost = self.target.residuals(&sentence, work, p, pairs);
         let e = lost.e;
-        self.fresh.set(i, lost);
+        self.losses.set(i, lost);
         for (p, old) in p.iter_mut().zip(self.residual.slice(rows.start, rows.len())) {
             let new = e * *p;
             *p = new - *old;
@@ -75,7 +75,7 @@ pub struct BoostingSums<'a> {
 }
 
 /// Differences of a sentence.
-pub struct Moved<'a> {
+pub struct SentenceDifferences<'a> {
     pub s: usize,
     pub nodes: &'a [f64], // [T, P] residuals
     pub pairs: &'a [f64], // [edge features]
@@ -98,18 +98,18 @@ dispatch!(
     /// of parts. No other thread may process the same part.
     pub fn add(
         sums: &BoostingSums<'_>,
-        moved: &Moved<'_>,
+        differences: &SentenceDifferences<'_>,
         part: usize,
         parts: usize,
         rows: &mut RowScratch,
     ) = |simd| {
         // SAFETY: the caller guarantees that no other thread processes this part.
-        unsafe { add_kernel(simd, sums, moved, part, parts, rows) }
+        unsafe { add_kernel(simd, sums, differences, part, parts, rows) }
     }
 );
 
 #[inline(always)]
-fn plus(to: &mut [f64], by: &[f64]) {
+fn add_padded(to: &mut [f64], by: &[f64]) {
     for (to, by) in to.chunks_exact_mut(BLOCK).zip(by.chunks_exact(BLOCK)) {
         for j in 0..BLOCK {
             to[j] += by[j];
@@ -140,12 +140,12 @@ impl RowScratch {
 unsafe fn add_kernel<S: Simd>(
     _: S,
     sums: &BoostingSums<'_>,
-    moved: &Moved<'_>,
+    differences: &SentenceDifferences<'_>,
     part: usize,
     parts: usize,
     rows: &mut RowScratch,
 ) {
-    let Moved { s, nodes, d, .. } = *moved;
+    let SentenceDifferences { s, nodes, d, .. } = *differences;
     let (width, tight, index) = (sums.width, sums.cells.is_tight(), sums.index);
     let base = sums.data.sentences[s];
     let binary = index.value.is_empty();
@@ -154,7 +154,7 @@ unsafe fn add_kernel<S: Simd>(
     if tight {
         // Gold labels without cells of their own are treated like the others.
         let gold = &sums.data.gold[base..base + nodes.len() / width];
-        rows.set_wrong(nodes, if sums.cells.is_even() { &[] } else { gold }, width, d);
+        rows.set_wrong(nodes, if sums.cells.gold_has_no_cells() { &[] } else { gold }, width, d);
     }
     for entry in index.entry_ptr[s]..index.entry_ptr[s + 1] {
         let attribute = index.attribute[entry] as usize;
@@ -201,8 +201,8 @@ unsafe fn add_kernel<S: Simd>(
         };
         let row = sums.cells.row[entry] as usize;
         if sums.cells.dense[attribute] {
-            plus(sums.m.slice(row, width), m);
-            plus(sums.mass.slice(row, width), mass);
+            add_padded(sums.m.slice(row, width), m);
+            add_padded(sums.mass.slice(row, width), mass);
             continue;
         }
         for (to, &y) in sums.m.slice(row, labels.len()).iter_mut().zip(labels) {
@@ -215,7 +215,7 @@ unsafe fn add_kernel<S: Simd>(
         }
     }
     if part == 0 {
-        sums.add_chain(moved, rows);
+        sums.add_chain(differences, rows);
     }
 }
 
@@ -225,8 +225,8 @@ impl BoostingSums<'_> {
     /// # Safety
     /// No other thread may process part 0.
     #[inline(always)]
-    pub unsafe fn add_chain(&self, moved: &Moved<'_>, rows: &mut RowScratch) {
-        let Moved { s, nodes, pairs, d } = *moved;
+    pub unsafe fn add_chain(&self, differences: &SentenceDifferences<'_>, rows: &mut RowScratch) {
+        let SentenceDifferences { s, nodes, pairs, d } = *differences;
         let (layout, tight) = (self.layout, self.cells.is_tight());
         if nodes.is_empty() {
             return;
@@ -234,7 +234,7 @@ impl BoostingSums<'_> {
         if tight {
             self.add_edges(s, pairs, d, &mut rows.kept);
         } else {
-            plain(self.m.slice(layout.edge_at(), pairs.len()), pairs);
+            add_values(self.m.slice(layout.edge_at(), pairs.len()), pairs);
         }
         let (tokens, (begins, ends)) = (self.data.sentences[s]..self.data.sentences[s + 1], self.data.ends(s));
         let last = nodes.len() - self.width;
@@ -275,10 +275,10 @@ impl BoostingSums<'_> {
         let (m, mass) = (self.m.slice(row, pairs.len()), self.mass.slice(row, pairs.len()));
         kept.clear();
         kept.extend(gold.iter().map(|&(i, _)| (m[i as usize], mass[i as usize])));
-        plain(m, pairs);
+        add_values(m, pairs);
         mass.iter_mut().for_each(|x| *x += d);
-        for (&(i, cell), &was) in gold.iter().zip(kept.iter()) {
-            (m[i as usize], mass[i as usize]) = was;
+        for (&(i, cell), &kept_values) in gold.iter().zip(kept.iter()) {
+            (m[i as usize], mass[i as usize]) = kept_values;
             self.m.add(cell as usize, pairs[i as usize]);
             self.mass.add(cell as usize, d);
         }
@@ -286,7 +286,7 @@ impl BoostingSums<'_> {
 }
 
 #[inline(always)]
-fn plain(to: &mut [f64], by: &[f64]) {
+fn add_values(to: &mut [f64], by: &[f64]) {
     for (to, by) in to.iter_mut().zip(by) {
         *to += by;
     }

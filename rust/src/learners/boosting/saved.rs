@@ -10,7 +10,7 @@ use crate::learners::boosting::Boosting;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bound on the sums of a state, such that their squares are finite. A common factor is taken out of large sums.
-const MOST: f64 = 1e150;
+const MAX_SUM: f64 = 1e150;
 
 /// Arrays of a state, by name.
 pub type Saved = Vec<(&'static str, Vec<f64>)>;
@@ -24,7 +24,7 @@ impl Boosting {
         let counts = [self.rounds, selector.evaluated, selector.estimated].map(|x| x as f64);
         let [rounds, evaluated, estimated] = counts;
         vec![
-            ("numbers", vec![rounds, evaluated, estimated, state.shift, state.n, state.built, selector.floor]),
+            ("numbers", vec![rounds, evaluated, estimated, state.shift, state.n, state.n_at_build, selector.floor]),
             ("w", state.w.clone()),
             ("edges", state.edges.score.clone()),
             ("node", state.node.clone()),
@@ -53,7 +53,7 @@ impl Boosting {
             }
             // The lower limit of N for estimates (`floor`), the last of the numbers, is infinite initially.
             let finite = if name == "numbers" { &given[..given.len() - 1] } else { &given[..] };
-            if let Some(x) = finite.iter().find(|x| x.is_nan() || x.abs() > MOST) {
+            if let Some(x) = finite.iter().find(|x| x.is_nan() || x.abs() > MAX_SUM) {
                 return Err(Error::Value(format!(
                     "{name} of the state has {x}, which training cannot produce; train again from the start"
                 )));
@@ -66,7 +66,7 @@ impl Boosting {
         let numbers = next();
         self.rounds = numbers[0] as u64;
         (selector.evaluated, selector.estimated) = (numbers[1] as u64, numbers[2] as u64);
-        (state.shift, state.n, state.built, selector.floor) = (numbers[3], numbers[4], numbers[5], numbers[6]);
+        (state.shift, state.n, state.n_at_build, selector.floor) = (numbers[3], numbers[4], numbers[5], numbers[6]);
         state.w = next();
         state.edges.score = next();
         state.edges.update();
@@ -85,7 +85,7 @@ impl Boosting {
         if let Some(exact) = &mut selector.exact {
             exact.gain = gains.chunks_exact(2).map(|g| Gain { step: g[0], gain: g[1] }).collect();
         }
-        self.begun = None;
+        self.backup = None;
         Ok(())
     }
 }

@@ -11,9 +11,9 @@ use crate::machine::system::stop;
 use rayon::prelude::*;
 
 /// Derivative at the step taken, relative to that at 0.
-const ENOUGH: f64 = 0.1;
+const SLOPE_TOLERANCE: f64 = 0.1;
 /// Maximum number of evaluations of the loss.
-const MOST: usize = 12;
+const MAX_EVALUATIONS: usize = 12;
 
 /// Loss over the sentences and its derivative, at weight + step.
 struct Line<'a> {
@@ -48,7 +48,7 @@ impl Line<'_> {
             .sentences
             .par_chunks(64)
             .map_init(SearchWork::default, |scratch, part| {
-                let _mine = stop.enter();
+                let _guard = stop.enter();
                 part.iter().fold((0.0, 0.0), |sum, &s| {
                     let (value, slope) = self.sentence(s as usize, step, edges, scratch);
                     (sum.0 + value, sum.1 + slope)
@@ -89,16 +89,16 @@ impl Line<'_> {
         let (weight, shift) = (state.weight[s], state.shift);
         let sentence = SentenceScores { node: &x.node, gold, edges, weight, shift };
         let lost = state.target.residuals(&sentence, &mut x.work, &mut x.p, &mut x.pairs);
-        let hit = |t: usize, label: usize| x.p[t * width + label];
+        let residual = |t: usize, label: usize| x.p[t * width + label];
         let slope = match self.kind {
             FeatureKind::Node { label, .. } => places
                 .iter()
                 .enumerate()
-                .map(|(i, &t)| values.get(i).map_or(1.0, |&v| f64::from(v)) * hit(t as usize - begin, label))
+                .map(|(i, &t)| values.get(i).map_or(1.0, |&v| f64::from(v)) * residual(t as usize - begin, label))
                 .sum(),
             FeatureKind::Edge { from, to } => x.pairs[from * width + to],
-            FeatureKind::Start { label } => hit(0, label),
-            FeatureKind::End { label } => hit(end - begin - 1, label),
+            FeatureKind::Start { label } => residual(0, label),
+            FeatureKind::End { label } => residual(end - begin - 1, label),
         };
         (lost.d, lost.e * slope)
     }
@@ -116,59 +116,60 @@ pub fn search(state: &State, k: usize, guess: f64, limits: StepLimits, sentences
     let sequential = state.target.loss == Boosted::Sequence;
     if let (FeatureKind::Node { attribute, .. }, true) = (line.kind, state.cells.is_tight() && sequential) {
         let entries = state.index.postings(attribute);
-        let once = |&e: &u32| state.index.occurrence_ptr[e as usize + 1] - state.index.occurrence_ptr[e as usize] == 1;
-        if entries.iter().all(once) {
+        let occurs_once =
+            |&e: &u32| state.index.occurrence_ptr[e as usize + 1] - state.index.occurrence_ptr[e as usize] == 1;
+        if entries.iter().all(occurs_once) {
             return guess; // u has two values in every sentence: the tight bound is the loss itself
         }
     }
-    let smooth = |step: f64| 2.0 * limits.smoothing * state.n * step.sinh();
-    let down = |slope: f64| slope.signum() == at_zero.signum();
+    let smoothing_slope = |step: f64| 2.0 * limits.smoothing * state.n * step.sinh();
+    let is_descending = |slope: f64| slope.signum() == at_zero.signum();
     let cap = limits.cap.copysign(guess);
     let (mut best_value, slope) = line.at(guess);
-    if slope.abs() <= ENOUGH * at_zero.abs() {
+    if slope.abs() <= SLOPE_TOLERANCE * at_zero.abs() {
         return guess;
     }
     let mut best = guess;
-    let beyond = down(slope);
-    let mut near = (0.0, at_zero);
-    let mut last = near;
-    let mut far: Option<(f64, f64)> = None;
-    if !beyond {
-        far = Some((guess, slope));
-    } else if !down(slope + smooth(guess)) {
+    let extends = is_descending(slope);
+    let mut left = (0.0, at_zero);
+    let mut last = left;
+    let mut right: Option<(f64, f64)> = None;
+    if !extends {
+        right = Some((guess, slope));
+    } else if !is_descending(slope + smoothing_slope(guess)) {
         return guess;
     } else {
-        near = (guess, slope + smooth(guess));
+        left = (guess, slope + smoothing_slope(guess));
     }
-    for _ in 0..MOST {
-        let step = match far {
+    for _ in 0..MAX_EVALUATIONS {
+        let step = match right {
             None => {
                 // Zero of the straight line through the last two slopes, within limits.
-                let ratio = last.1 / (last.1 - near.1);
-                let far = last.0 + (near.0 - last.0) * if ratio > 0.0 { ratio } else { 8.0 };
-                far.abs().clamp(1.5 * near.0.abs(), 8.0 * near.0.abs()).min(cap.abs()).copysign(guess)
+                let ratio = last.1 / (last.1 - left.1);
+                let right = last.0 + (left.0 - last.0) * if ratio > 0.0 { ratio } else { 8.0 };
+                right.abs().clamp(1.5 * left.0.abs(), 8.0 * left.0.abs()).min(cap.abs()).copysign(guess)
             }
-            Some(far) => near.0 - near.1 * (far.0 - near.0) / (far.1 - near.1),
+            Some(right) => left.0 - left.1 * (right.0 - left.0) / (right.1 - left.1),
         };
-        if step == near.0 {
+        if step == left.0 {
             break; // the cap
         }
         let (value, slope) = line.at(step);
-        let slope = if beyond { slope + smooth(step) } else { slope };
-        if value <= best_value && (down(slope) || !beyond || slope.abs() <= ENOUGH * at_zero.abs()) {
+        let slope = if extends { slope + smoothing_slope(step) } else { slope };
+        if value <= best_value && (is_descending(slope) || !extends || slope.abs() <= SLOPE_TOLERANCE * at_zero.abs()) {
             (best, best_value) = (step, value);
         }
-        if !slope.is_finite() && far.is_some() || slope.abs() <= ENOUGH * at_zero.abs() {
+        if !slope.is_finite() && right.is_some() || slope.abs() <= SLOPE_TOLERANCE * at_zero.abs() {
             break;
         }
-        if down(slope) {
-            (last, near) = (near, (step, slope));
-            far = far.map(|far| (far.0, 0.5 * far.1));
+        if is_descending(slope) {
+            (last, left) = (left, (step, slope));
+            right = right.map(|right| (right.0, 0.5 * right.1));
         } else {
-            if far.is_some() {
-                near.1 *= 0.5;
+            if right.is_some() {
+                left.1 *= 0.5;
             }
-            far = Some((step, if slope.is_finite() { slope } else { -1e3 * at_zero }));
+            right = Some((step, if slope.is_finite() { slope } else { -1e3 * at_zero }));
         }
     }
     best

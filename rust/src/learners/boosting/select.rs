@@ -16,12 +16,12 @@ use crate::machine::system::stop;
 use std::sync::atomic::Ordering;
 
 /// Fraction to which N may fall before the estimates of the loose bound are computed again.
-const SLACK: f64 = 0.97;
+const FLOOR_FACTOR: f64 = 0.97;
 /// Factor on estimates, which are computed differently from gains, so that rounding cannot make them smaller.
-const SAFE: f64 = 1.0 + 1e-9;
+const ESTIMATE_MARGIN: f64 = 1.0 + 1e-9;
 /// Number of blocks of estimates, or of gains, between two checks for a signal.
-const BLOCKS: usize = 1024;
-const GAINS: usize = 256;
+const BLOCK_CHECK_INTERVAL: usize = 1024;
+const GAIN_CHECK_INTERVAL: usize = 256;
 const FREE: StepLimits = StepLimits { smoothing: 0.0, cap: f64::INFINITY };
 
 /// A feature, its step and its guaranteed gain.
@@ -34,13 +34,13 @@ pub struct Chosen {
 /// Requirements on the features of a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    pub most: usize,
+    pub max_features: usize,
     /// Whether they may share sentences.
     pub overlap: bool,
     /// Minimum gain of the last one relative to that of the first.
     pub share: f64,
     /// Number of features examined for each that is wanted.
-    pub tried: usize,
+    pub examined: usize,
 }
 
 /// Features that may be chosen in a round: a fraction, drawn again for every round.
@@ -53,7 +53,7 @@ pub struct Draw {
 impl Draw {
     /// Whether feature k takes part in a round: a hash of all three numbers (splitmix64), which avoids drawing a list.
     #[inline(always)]
-    fn takes(&self, round: u64, k: usize) -> bool {
+    fn includes(&self, round: u64, k: usize) -> bool {
         if self.fraction >= 1.0 {
             return true;
         }
@@ -67,7 +67,7 @@ impl Draw {
 }
 
 /// Order by decreasing number, then by increasing feature.
-fn by_first(x: &(f64, usize), y: &(f64, usize)) -> std::cmp::Ordering {
+fn by_gain(x: &(f64, usize), y: &(f64, usize)) -> std::cmp::Ordering {
     y.0.total_cmp(&x.0).then(x.1.cmp(&y.1))
 }
 
@@ -88,13 +88,13 @@ impl KnownGain {
     /// gain(t) - gain(s) <= eps (c(t) - c(s)),   c'(t) <= (N/n) c'(s)   =>   gain(t) <= gain(s) + eps |c'(s)| (N/n - 1)
     /// ```
     ///
-    /// (N decreases, so that |t| >= |s|, and c - c' decreases with |step|.)
+    /// (N decreases, so \|t\| >= |s|, and c - c' decreases with |step|.)
     #[inline(always)]
-    fn at_most(&self, n: f64) -> f64 {
+    fn upper_bound(&self, n: f64) -> f64 {
         if self.n < n {
             return f64::INFINITY;
         }
-        SAFE * (self.gain + self.slack * (self.n / n - 1.0))
+        ESTIMATE_MARGIN * (self.gain + self.slack * (self.n / n - 1.0))
     }
 }
 
@@ -139,7 +139,7 @@ impl Selector {
     pub fn evaluate(state: &State, bound: Bound, limits: StepLimits, k: usize) -> Gain {
         match bound {
             Bound::Loose => {
-                let (range, d, m) = Self::whole(state, k);
+                let (range, d, m) = Self::one_cell(state, k);
                 bound::loose(range, d, m, state.n, limits)
             }
             Bound::Tight => {
@@ -151,7 +151,7 @@ impl Selector {
     }
 
     /// Union of all cells of a feature, as one cell of all sentences.
-    fn whole(state: &State, k: usize) -> (bound::Range, f64, f64) {
+    fn one_cell(state: &State, k: usize) -> (bound::Range, f64, f64) {
         let mut range = bound::Range { a: 0.0, b: 0.0 };
         let mut sum = 0.0;
         for (r, _, m) in state.cells_of(k) {
@@ -165,12 +165,12 @@ impl Selector {
     fn update(&mut self, state: &State) {
         let loose = self.bound == Bound::Loose;
         let all = loose && state.n < self.floor;
-        let floor = if all { SLACK * state.n } else { self.floor };
+        let floor = if all { FLOOR_FACTOR * state.n } else { self.floor };
         // After a stop every block is either up to date or marked as changed. A new `floor` is set once all blocks are
         // updated.
         for block in 0..self.best.len() {
-            if block % BLOCKS == BLOCKS - 1 {
-                stop::look();
+            if block % BLOCK_CHECK_INTERVAL == BLOCK_CHECK_INTERVAL - 1 {
+                stop::check();
             }
             if !state.changed[block].swap(false, Ordering::Relaxed) && !all {
                 continue;
@@ -181,12 +181,12 @@ impl Selector {
             if loose {
                 let (m, range) = (&state.m[features.clone()], &state.cells.range[features.clone()]);
                 for ((x, m), range) in self.estimate[features].iter_mut().zip(m).zip(range) {
-                    *x = SAFE * bound::optimistic(*range, floor, *m);
+                    *x = ESTIMATE_MARGIN * bound::optimistic(*range, floor, *m);
                     best = if *x > best { *x } else { best };
                 }
             } else {
                 for k in features {
-                    let x = SAFE * state.moments(k).optimistic();
+                    let x = ESTIMATE_MARGIN * state.moments(k).optimistic();
                     self.estimate[k] = x;
                     self.known[k].n = 0.0;
                     best = best.max(x);
@@ -209,27 +209,28 @@ impl Selector {
         }
         let mut list = std::mem::take(&mut self.list);
         for blocks in [at..at + 1, 0..self.best.len()] {
-            let enough = found.map_or(0.0, |c| c.gain.gain);
+            let best_gain = found.map_or(0.0, |c| c.gain.gain);
             list.clear();
             for block in blocks {
-                if self.best.get(block).is_none_or(|&best| best < enough || best <= 0.0) {
+                if self.best.get(block).is_none_or(|&best| best < best_gain || best <= 0.0) {
                     continue;
                 }
                 for k in block * FEATURES..((block + 1) * FEATURES).min(self.estimate.len()) {
-                    let may = self.estimate[k] >= enough && self.estimate[k] > 0.0 && self.draw.takes(round, k);
-                    let most = if may { self.at_most(state, k) } else { 0.0 };
-                    if most > 0.0 && most >= enough {
-                        list.push((most, k));
+                    let is_candidate =
+                        self.estimate[k] >= best_gain && self.estimate[k] > 0.0 && self.draw.includes(round, k);
+                    let bound = if is_candidate { self.upper_bound(state, k) } else { 0.0 };
+                    if bound > 0.0 && bound >= best_gain {
+                        list.push((bound, k));
                     }
                 }
             }
-            list.sort_unstable_by(by_first);
-            for (at, &(most, k)) in list.iter().enumerate() {
-                if at % GAINS == GAINS - 1 {
-                    stop::look();
+            list.sort_unstable_by(by_gain);
+            for (at, &(bound, k)) in list.iter().enumerate() {
+                if at % GAIN_CHECK_INTERVAL == GAIN_CHECK_INTERVAL - 1 {
+                    stop::check();
                 }
-                let enough = found.map_or(0.0, |c| c.gain.gain);
-                if most < enough {
+                let best_gain = found.map_or(0.0, |c| c.gain.gain);
+                if bound < best_gain {
                     break;
                 }
                 let gain = self.gain(state, k);
@@ -247,16 +248,16 @@ impl Selector {
     }
 
     /// Upper bound on the gain of a feature, tighter than its estimate.
-    fn at_most(&mut self, state: &State, k: usize) -> f64 {
+    fn upper_bound(&mut self, state: &State, k: usize) -> f64 {
         if self.bound != Bound::Tight {
             return self.estimate[k];
         }
-        let most = self.known[k].at_most(state.n);
-        if most < f64::INFINITY {
-            return most;
+        let bound = self.known[k].upper_bound(state.n);
+        if bound < f64::INFINITY {
+            return bound;
         }
         self.known[k] = KnownGain { gain: state.moments(k).two_points(state.n, FREE).gain, slack: 0.0, n: state.n };
-        self.known[k].at_most(state.n)
+        self.known[k].upper_bound(state.n)
     }
 
     /// Gain of a feature.
@@ -289,14 +290,14 @@ impl Selector {
             for k in 0..self.estimate.len() {
                 self.estimate[k] = exact.gain[k].gain;
             }
-            let takes = |k: &usize| exact.gain[*k].gain > 1e-13 * state.n && self.draw.takes(round, *k);
+            let includes = |k: &usize| exact.gain[*k].gain > 1e-13 * state.n && self.draw.includes(round, *k);
             self.list.clear();
-            self.list.extend((0..self.estimate.len()).filter(takes).map(|k| (exact.gain[k].gain, k)));
-            self.list.sort_unstable_by(by_first);
+            self.list.extend((0..self.estimate.len()).filter(includes).map(|k| (exact.gain[k].gain, k)));
+            self.list.sort_unstable_by(by_gain);
             for at in 0..self.list.len() {
                 let feature = self.list[at].1;
                 let candidate = Chosen { feature, gain: exact.gain[feature] };
-                if !self.take(state, round, candidate, wanted, chosen) {
+                if !self.add_if_disjoint(state, round, candidate, wanted, chosen) {
                     break;
                 }
             }
@@ -305,60 +306,67 @@ impl Selector {
         }
         self.update(state);
         let Some(first) = self.first(state, round) else { return };
-        if wanted.most <= 1 {
+        if wanted.max_features <= 1 {
             chosen.push(first);
             return;
         }
-        let least = wanted.share * first.gain.gain;
+        let min_gain = wanted.share * first.gain.gain;
         self.list.clear();
         for block in 0..self.best.len() {
-            if self.best[block] >= least {
+            if self.best[block] >= min_gain {
                 let features = block * FEATURES..((block + 1) * FEATURES).min(self.estimate.len());
-                self.list.extend(features.map(|k| (self.estimate[k], k)).filter(|x| x.0 >= least));
+                self.list.extend(features.map(|k| (self.estimate[k], k)).filter(|x| x.0 >= min_gain));
             }
         }
-        let tried = wanted.tried.saturating_mul(wanted.most);
-        if self.list.len() > tried {
-            self.list.select_nth_unstable_by(tried, by_first);
-            self.list.truncate(tried);
+        let examined = wanted.examined.saturating_mul(wanted.max_features);
+        if self.list.len() > examined {
+            self.list.select_nth_unstable_by(examined, by_gain);
+            self.list.truncate(examined);
         }
         let mut gains: Vec<Chosen> = Vec::with_capacity(self.list.len());
         for at in 0..self.list.len() {
-            if at % GAINS == GAINS - 1 {
-                stop::look();
+            if at % GAIN_CHECK_INTERVAL == GAIN_CHECK_INTERVAL - 1 {
+                stop::check();
             }
             let k = self.list[at].1;
-            if k != first.feature && self.draw.takes(round, k) && self.at_most(state, k) >= least {
+            if k != first.feature && self.draw.includes(round, k) && self.upper_bound(state, k) >= min_gain {
                 let gain = self.gain(state, k);
-                if gain.gain >= least {
+                if gain.gain >= min_gain {
                     gains.push(Chosen { feature: k, gain });
                 }
             }
         }
         gains.sort_unstable_by(|x, y| y.gain.gain.total_cmp(&x.gain.gain).then(x.feature.cmp(&y.feature)));
-        self.take(state, round, first, wanted, chosen);
+        self.add_if_disjoint(state, round, first, wanted, chosen);
         for candidate in gains {
-            if !self.take(state, round, candidate, wanted, chosen) {
+            if !self.add_if_disjoint(state, round, candidate, wanted, chosen) {
                 break;
             }
         }
     }
 
     /// Choose a feature if none of its sentences is taken. Return whether more features may be chosen.
-    fn take(&mut self, state: &State, round: u64, candidate: Chosen, wanted: Wanted, chosen: &mut Vec<Chosen>) -> bool {
-        let least = chosen.first().map_or(0.0, |c| wanted.share * c.gain.gain);
+    fn add_if_disjoint(
+        &mut self,
+        state: &State,
+        round: u64,
+        candidate: Chosen,
+        wanted: Wanted,
+        chosen: &mut Vec<Chosen>,
+    ) -> bool {
+        let min_gain = chosen.first().map_or(0.0, |c| wanted.share * c.gain.gain);
         if wanted.overlap {
             chosen.push(candidate);
-            return chosen.len() < wanted.most && candidate.gain.gain >= least;
+            return chosen.len() < wanted.max_features && candidate.gain.gain >= min_gain;
         }
         self.sentences.clear();
         state.sentences_of(candidate.feature, &mut self.sentences);
-        let stamp = round + 1;
-        if self.sentences.iter().all(|&s| self.used[s as usize] != stamp) {
-            self.sentences.iter().for_each(|&s| self.used[s as usize] = stamp);
+        let round_stamp = round + 1;
+        if self.sentences.iter().all(|&s| self.used[s as usize] != round_stamp) {
+            self.sentences.iter().for_each(|&s| self.used[s as usize] = round_stamp);
             chosen.push(candidate);
         }
-        let least = chosen.first().map_or(0.0, |c| wanted.share * c.gain.gain);
-        chosen.len() < wanted.most && candidate.gain.gain >= least
+        let min_gain = chosen.first().map_or(0.0, |c| wanted.share * c.gain.gain);
+        chosen.len() < wanted.max_features && candidate.gain.gain >= min_gain
     }
 }

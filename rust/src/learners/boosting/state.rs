@@ -9,26 +9,26 @@ use crate::learners::boosting::cells::{RangeCells, FEATURES};
 use crate::learners::boosting::chain::{ChainWork, EdgeFactors};
 use crate::learners::boosting::gather::{gather, ByAttribute, GatherWork, Gathered};
 use crate::learners::boosting::index::{self, fires_in, FeatureKind, Index};
-use crate::learners::boosting::loss::{Lost, Target};
-use crate::learners::boosting::pass::{self, BoostingSums, Moved, Revision, RowScratch};
+use crate::learners::boosting::loss::{SentenceLoss, Target};
+use crate::learners::boosting::pass::{self, BoostingSums, Revision, RowScratch, SentenceDifferences};
 use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
-use crate::scores::scorer::afford;
+use crate::scores::scorer::claim_pair_tables;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// Number of sentences computed at once, before their differences are added in order.
-const BATCH: usize = 256;
+const SENTENCES_PER_BATCH: usize = 256;
 /// Number of attributes whose sums one thread computes at a time.
-const ATTRIBUTES: usize = 2048;
-/// Number of tokens in a batch from which threads are worth their start.
-const MANY: usize = 1024;
+const ATTRIBUTES_PER_TASK: usize = 2048;
+/// Minimum number of tokens of a batch that is computed in parallel.
+const MIN_PARALLEL_TOKENS: usize = 1024;
 /// log w_i e^{l_i} above which a common factor e^-shift is taken out, so that squares of the sums stay finite.
 const LARGE: f64 = 200.0;
 /// The sums are recomputed when N has fallen by this factor, before rounding errors of larger terms become
 /// significant.
-const FALL: f64 = 1e-3;
+const REBUILD_FACTOR: f64 = 1e-3;
 
 /// N sentences, P labels padded to a block, K features. All sums carry the factor e^-shift.
 pub struct State {
@@ -52,7 +52,7 @@ pub struct State {
     pub m: Vec<f64>,                   // [cells] moments
     pub mass: Vec<f64>,                // [cells] sums of d, empty for the loose bound, whose mass is N
     pub changed: Vec<AtomicBool>,      // [blocks]
-    pub(super) built: f64,             // N when the sums were built
+    pub(super) n_at_build: f64,        // N when the sums were built
     by_attribute: Option<ByAttribute>, // if rounds are wide
     /// Sentences where edges, starts and ends can fire.
     pub fires: [usize; 3],
@@ -68,7 +68,7 @@ struct Arena {
     nodes: Vec<f64>, // [rows, P] marginals, then differences of residuals
     pairs: Vec<f64>, // [batch, L, P]
     edges: Vec<f64>, // [batch, edge features] differences
-    fresh: Vec<Lost>,
+    sentence_losses: Vec<SentenceLoss>,
 }
 
 impl State {
@@ -79,19 +79,19 @@ impl State {
         tight: bool,
         target: Target,
         w: Vec<f64>,
-        wide: bool,
+        many_features: bool,
     ) -> Result<State> {
-        afford(layout.labels)?;
+        claim_pair_tables(layout.labels)?;
         index::check(&data, &layout, &weight, &w)?;
         let index = Index::new(&data, layout.attributes)?;
         let cells = match tight {
             true => RangeCells::tight(&data, &layout, &index, target)?,
             false => RangeCells::loose(&data, &layout, &index, target),
         };
-        let by_attribute = (wide && tight).then(|| ByAttribute::new(&layout, &index, &cells));
+        let by_attribute = (many_features && tight).then(|| ByAttribute::new(&layout, &index, &cells));
         let edges = EdgeFactors::new(layout.labels, layout.edge_scores(&w));
-        let place = |&e: &u32| (e as usize / layout.labels * edges.padded + e as usize % layout.labels) as u32;
-        let edge_at = layout.edges.iter().map(place).collect();
+        let position = |&e: &u32| (e as usize / layout.labels * edges.padded + e as usize % layout.labels) as u32;
+        let edge_at = layout.edges.iter().map(position).collect();
         let (rows, n) = (data.tokens() * edges.padded, data.len());
         let chain =
             [FeatureKind::Edge { from: 0, to: 0 }, FeatureKind::Start { label: 0 }, FeatureKind::End { label: 0 }];
@@ -108,7 +108,7 @@ impl State {
             m: vec![0.0; cells.range.len()],
             mass: vec![0.0; if tight { cells.range.len() } else { 0 }],
             changed: (0..layout.len().div_ceil(FEATURES)).map(|_| AtomicBool::new(true)).collect(),
-            built: 0.0,
+            n_at_build: 0.0,
             by_attribute,
             fires,
             arena: Arena::default(),
@@ -163,7 +163,7 @@ impl State {
         let (width, l) = (self.edges.padded, self.layout.labels);
         self.node.fill(0.0);
         for t in 0..self.data.tokens() {
-            stop::look();
+            stop::check();
             let row = &mut self.node[t * width..(t + 1) * width];
             for (a, v) in self.data.node.csr().row(t) {
                 let (first, labels) = self.layout.node(a);
@@ -191,20 +191,20 @@ impl State {
             self.l = tokens.map(|tokens| self.target.at_zero(tokens, self.layout.labels)).collect();
         } else {
             self.shift = f64::MAX; // every e is 0: only the losses are computed
-            self.forget();
+            self.reset_sums();
             self.refresh(&all, &[], &mut Vec::new())?;
         }
         let log = |i: usize| self.l[i] + self.weight[i].ln();
         let largest = (0..self.len()).map(log).fold(f64::NEG_INFINITY, f64::max);
         self.shift = if largest > LARGE { largest } else { 0.0 };
-        self.forget();
+        self.reset_sums();
         self.refresh(&all, &[], &mut Vec::new())?;
-        self.built = self.n;
+        self.n_at_build = self.n;
         Ok(())
     }
 
     /// Mark all sentences as not computed.
-    fn forget(&mut self) {
+    fn reset_sums(&mut self) {
         for sums in [&mut self.residual, &mut self.pairs, &mut self.d, &mut self.m, &mut self.mass] {
             sums.fill(0.0);
         }
@@ -216,7 +216,7 @@ impl State {
         self.m.fill(0.0);
         self.mass.fill(0.0);
         self.n = self.d.iter().sum();
-        self.built = self.n;
+        self.n_at_build = self.n;
         let (m, mass) = (Shared::new(&mut self.m), Shared::new(&mut self.mass));
         let (width, n_edges) = (self.edges.padded, self.layout.edges.len());
         let sums = BoostingSums {
@@ -231,33 +231,36 @@ impl State {
             mass: &mass,
             changed: &self.changed,
         };
-        let moved = |s: usize| {
+        let differences = |s: usize| {
             let nodes = &self.residual[self.data.sentences[s] * width..self.data.sentences[s + 1] * width];
-            Moved { s, nodes, pairs: &self.pairs[s * n_edges..(s + 1) * n_edges], d: self.d[s] }
+            SentenceDifferences { s, nodes, pairs: &self.pairs[s * n_edges..(s + 1) * n_edges], d: self.d[s] }
         };
         let stop = stop::current();
         let Some(by) = &self.by_attribute else {
             let parts = rayon::current_num_threads();
             (0..parts).into_par_iter().for_each(|part| {
-                let (_mine, mut rows) = (stop.enter(), RowScratch::default());
+                let (_guard, mut rows) = (stop.enter(), RowScratch::default());
                 // Parts share no feature.
                 (0..self.d.len()).for_each(|s| {
-                    stop::look();
-                    pass::add(&sums, &moved(s), part, parts, &mut rows);
+                    stop::check();
+                    pass::add(&sums, &differences(s), part, parts, &mut rows);
                 });
             });
             return;
         };
         let (layout, cells, attributes) = (&*self.layout, &self.cells, self.layout.attributes);
         let job = Gathered { layout, cells, by, width, residual: &self.residual, d: &self.d, m: &m, mass: &mass };
-        (0..attributes.div_ceil(ATTRIBUTES)).into_par_iter().for_each_init(GatherWork::default, |work, part| {
-            let _mine = stop.enter();
-            gather(&job, part * ATTRIBUTES..((part + 1) * ATTRIBUTES).min(attributes), work);
-        });
+        (0..attributes.div_ceil(ATTRIBUTES_PER_TASK)).into_par_iter().for_each_init(
+            GatherWork::default,
+            |work, part| {
+                let _guard = stop.enter();
+                gather(&job, part * ATTRIBUTES_PER_TASK..((part + 1) * ATTRIBUTES_PER_TASK).min(attributes), work);
+            },
+        );
         for s in 0..self.d.len() {
-            stop::look();
+            stop::check();
             // SAFETY: no other thread is running.
-            unsafe { sums.add_chain(&moved(s), &mut RowScratch::default()) };
+            unsafe { sums.add_chain(&differences(s), &mut RowScratch::default()) };
         }
         self.changed.iter().for_each(|changed| changed.store(true, Ordering::Relaxed));
     }
@@ -318,40 +321,41 @@ impl State {
     /// Compute the listed sentences again and update the sums by the differences. `ends` are positions in the list
     /// after which log N is recorded.
     pub fn refresh(&mut self, sentences: &[u32], ends: &[usize], losses: &mut Vec<f64>) -> Result<()> {
-        let losses_alone = self.shift == f64::MAX;
-        let anew = self.by_attribute.is_some() && ends.is_empty() && !losses_alone && self.are_most(sentences);
+        let losses_only = self.shift == f64::MAX;
+        let rebuild =
+            self.by_attribute.is_some() && ends.is_empty() && !losses_only && self.cover_most_tokens(sentences);
         let (mut done, mut ends) = (0, ends.iter().copied().peekable());
-        for (k, batch) in sentences.chunks(BATCH).enumerate() {
+        for (k, batch) in sentences.chunks(SENTENCES_PER_BATCH).enumerate() {
             if k > 0 {
-                stop::look(); // a round of few sentences is never torn
+                stop::check(); // never in the first batch, so a round of few sentences is not interrupted halfway
             }
             let rows = self.reserve(batch);
-            let many = rows >= MANY && rayon::current_num_threads() > 1;
-            self.compute(batch, many);
-            if !anew && !losses_alone {
-                self.add_differences(batch, many);
+            let in_parallel = rows >= MIN_PARALLEL_TOKENS && rayon::current_num_threads() > 1;
+            self.compute(batch, in_parallel);
+            if !rebuild && !losses_only {
+                self.add_differences(batch, in_parallel);
             }
             for (i, &s) in batch.iter().enumerate() {
-                self.take(i, s)?;
+                self.replace_loss(i, s)?;
                 done += 1;
                 if ends.next_if_eq(&done).is_some() {
-                    if self.n < FALL * self.built {
+                    if self.n < REBUILD_FACTOR * self.n_at_build {
                         self.n = self.d.iter().sum(); // the difference of two large numbers would leave noise
                     }
                     losses.push(self.n.max(0.0).ln() + self.shift);
                 }
             }
         }
-        if anew {
+        if rebuild {
             self.build();
-        } else if self.n.is_nan() || self.n < FALL * self.built {
+        } else if self.n.is_nan() || self.n < REBUILD_FACTOR * self.n_at_build {
             self.n = self.d.iter().sum(); // the difference of two large numbers would leave noise
         }
         Ok(())
     }
 
     /// Whether the sentences have most of the tokens.
-    fn are_most(&self, sentences: &[u32]) -> bool {
+    fn cover_most_tokens(&self, sentences: &[u32]) -> bool {
         let length = |&s: &u32| self.data.sentences[s as usize + 1] - self.data.sentences[s as usize];
         2 * sentences.iter().map(length).sum::<usize>() >= self.data.tokens()
     }
@@ -369,12 +373,14 @@ impl State {
         arena.nodes.resize(arena.nodes.len().max(rows * width), 0.0);
         arena.pairs.resize(arena.pairs.len().max(batch.len() * l * width), 0.0);
         arena.edges.resize(arena.edges.len().max(batch.len() * n_edges), 0.0);
-        arena.fresh.resize(arena.fresh.len().max(batch.len()), Lost { l: 0.0, e: 0.0, d: 0.0 });
+        arena
+            .sentence_losses
+            .resize(arena.sentence_losses.len().max(batch.len()), SentenceLoss { l: 0.0, e: 0.0, d: 0.0 });
         rows
     }
 
     /// Compute residuals and losses of a batch, and their differences, in the arena.
-    fn compute(&mut self, batch: &[u32], many: bool) {
+    fn compute(&mut self, batch: &[u32], in_parallel: bool) {
         let arena = &mut self.arena;
         let job = Revision {
             data: &self.data,
@@ -391,13 +397,13 @@ impl State {
             new_nodes: Shared::new(&mut arena.nodes),
             new_pairs: Shared::new(&mut arena.pairs),
             new_edges: Shared::new(&mut arena.edges),
-            fresh: Shared::new(&mut arena.fresh),
+            losses: Shared::new(&mut arena.sentence_losses),
         };
         let run = |work: &mut ChainWork, i: usize| {
             // SAFETY: a sentence occurs once in a list, and so do its places in every shared array.
             unsafe { job.run(i, batch[i] as usize, work) }
         };
-        if many {
+        if in_parallel {
             (0..batch.len()).into_par_iter().with_min_len(8).for_each_init(ChainWork::default, run);
         } else {
             (0..batch.len()).for_each(|i| run(&mut self.work, i));
@@ -405,7 +411,7 @@ impl State {
     }
 
     /// Add the differences of a batch to masses and moments.
-    fn add_differences(&mut self, batch: &[u32], many: bool) {
+    fn add_differences(&mut self, batch: &[u32], in_parallel: bool) {
         let (width, n_edges, arena) = (self.edges.padded, self.layout.edges.len(), &self.arena);
         let (m, mass) = (Shared::new(&mut self.m), Shared::new(&mut self.mass));
         let sums = BoostingSums {
@@ -428,10 +434,16 @@ impl State {
                 let nodes = &arena.nodes[arena.at[i] * width..(arena.at[i] + length) * width];
                 let pairs = &arena.edges[i * n_edges..(i + 1) * n_edges];
                 // Parts share no feature.
-                pass::add(&sums, &Moved { s, nodes, pairs, d: arena.fresh[i].d - d[s] }, part, parts, rows);
+                pass::add(
+                    &sums,
+                    &SentenceDifferences { s, nodes, pairs, d: arena.sentence_losses[i].d - d[s] },
+                    part,
+                    parts,
+                    rows,
+                );
             }
         };
-        if many {
+        if in_parallel {
             let parts = rayon::current_num_threads();
             (0..parts).into_par_iter().for_each(|part| add(part, parts, &mut RowScratch::default()));
         } else {
@@ -440,8 +452,8 @@ impl State {
     }
 
     /// Replace the loss of sentence s, number i of the batch.
-    fn take(&mut self, i: usize, s: u32) -> Result<()> {
-        let Lost { l, e, d } = self.arena.fresh[i];
+    fn replace_loss(&mut self, i: usize, s: u32) -> Result<()> {
+        let SentenceLoss { l, e, d } = self.arena.sentence_losses[i];
         if !l.is_finite() || !e.is_finite() {
             let message = "its loss is not finite; scale real-valued attributes down, lower max_step, or weight long \
                            sentences down (pi, max_length)";
@@ -453,10 +465,10 @@ impl State {
     }
 
     /// Keep the sums accurate: recompute them when N has fallen far, with another shift when it has fallen very far.
-    pub fn sharpen(&mut self) -> Result<()> {
+    pub fn keep_accurate(&mut self) -> Result<()> {
         if self.shift > 0.0 && (self.n.is_nan() || self.n < 1e-44) {
             self.pass()?;
-        } else if self.n < FALL * self.built {
+        } else if self.n < REBUILD_FACTOR * self.n_at_build {
             self.build();
         }
         Ok(())

@@ -7,13 +7,13 @@
 //! ```
 //!
 //! Both terms are sums of positive numbers, so nothing cancels. q_i is the chain of the kept marginals that is closest
-//! to p_i(w) (`chain::precise`). It is a valid dual point, no matter how close it is to the kept marginals. w(q) is
+//! to p_i(w) (`sums::scaled64`). It is a valid dual point even if its marginals differ from the kept ones. w(q) is
 //! summed from the chains themselves, since the weights and the kept marginals are sums of many single-precision steps
 //! and have drifted apart. Everything is computed in double precision, and a bound on the rounding errors is added to
 //! the gap (`Rounding`).
 
 use super::visit::{score, score_edges};
-use super::{Dual, Ground, VisitScratch};
+use super::{Dual, DualProblem, VisitScratch};
 use crate::chain::sums::scaled64;
 use crate::chain::sums::sentence;
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
@@ -21,7 +21,7 @@ use crate::machine::simd::double::Doubles;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::stop;
-use crate::scores::online_layout::spread::{add_doubles, weigh_doubles};
+use crate::scores::online_layout::by_sentence::{add_doubles, add_scores64};
 use crate::scores::online_layout::Cells;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -29,9 +29,9 @@ use std::ops::Range;
 /// Number of parts for sums of P alone. It is fixed, so that results do not depend on threads.
 const PARTS: u32 = 4;
 /// Number of parts for sums of P and D, each of which needs an array of all cells.
-const HALVES: u32 = 2;
+const CERTIFICATE_PARTS: u32 = 2;
 /// Number of cells from which there is only one such array.
-const MANY: usize = 1 << 24;
+const MANY_CELLS: usize = 1 << 24;
 
 /// Contribution of some sentences to P and D, without the penalty.
 #[derive(Clone, Debug, Default)]
@@ -52,16 +52,16 @@ pub struct BoundTerms {
 /// unit roundoff.
 pub fn bounds(w: &[f64], l2: f64, terms: &BoundTerms) -> (f64, f64) {
     let rate = 1.0 / (2.0 * l2);
-    let (mut square, mut apart) = (0.0, 0.0);
+    let (mut square, mut distance_square) = (0.0, 0.0);
     for (&w, &observed) in w.iter().zip(&terms.observed) {
-        let off = w - rate * observed;
+        let error = w - rate * observed;
         square += w * w;
-        apart += off * off;
+        distance_square += error * error;
     }
     let rounded = (w.len() as f64 + 16.0) * f64::EPSILON;
     // Error of w - rate * observed itself: each difference is rounded to half a unit of its larger term.
-    let slack = rate * terms.slack + 2.0 * f64::EPSILON * (square.sqrt() + apart.sqrt());
-    let distance = apart.sqrt() * (1.0 + rounded) + slack;
+    let slack = rate * terms.slack + 2.0 * f64::EPSILON * (square.sqrt() + distance_square.sqrt());
+    let distance = distance_square.sqrt() * (1.0 + rounded) + slack;
     let primal = terms.loss + l2 * square;
     let gap = terms.divergence + l2 * distance * distance * (1.0 + 8.0 * f64::EPSILON) + rounded * l2 * square;
     (primal, primal - gap - 4.0 * f64::EPSILON * primal.abs())
@@ -109,7 +109,7 @@ impl Extent {
 ///   positive numbers: the relative error of each number is at most (2 L + 16) u. For gamma that is a change of the
 ///   scores again, which does not accumulate along the sentence. For the marginals m it does: their error is
 ///   T (2 L + 16) u, and so is that of the terms that they multiply.
-/// - log Z and the gold score are sums of 2 T numbers with the absolute values `reach`.
+/// - log Z and the gold score are sums of 2 T numbers with the absolute values `magnitude`.
 struct Rounding {
     score: f64,
     row: f64,
@@ -118,13 +118,13 @@ struct Rounding {
 }
 
 impl Rounding {
-    fn new(ground: &Ground, w: &[Lane], tokens: usize) -> Rounding {
-        let most = w.iter().flat_map(|lane| lane.0).fold(0.0f32, |most, w| most.max(w.abs()));
-        let Extent { terms, sum, norm } = ground.extent;
+    fn new(problem: &DualProblem, w: &[Lane], tokens: usize) -> Rounding {
+        let largest = w.iter().flat_map(|lane| lane.0).fold(0.0f32, |largest, w| largest.max(w.abs()));
+        let Extent { terms, sum, norm } = problem.extent;
         let u = f64::EPSILON / 2.0;
         Rounding {
-            score: (terms + 4.0) * u * f64::from(most) * (sum + 3.0), // start, end, edge
-            row: (2.0 * ground.cells.labels as f64 + 16.0) * u,
+            score: (terms + 4.0) * u * f64::from(largest) * (sum + 3.0), // start, end, edge
+            row: (2.0 * problem.cells.labels as f64 + 16.0) * u,
             norm: norm + 3.0,
             sum: (2.0 * tokens as f64 + 16.0) * u,
         }
@@ -146,19 +146,19 @@ impl Rounding {
 
 /// P(w) alone, in single precision: an estimate.
 pub(super) fn primal(dual: &Dual) -> f64 {
-    let loss: f64 = in_parts(dual, PARTS, add_losses).iter().sum();
+    let loss: f64 = map_parts(dual, PARTS, add_losses).iter().sum();
     let square: f64 = dual.w.iter().flat_map(|lane| lane.0).map(|w| f64::from(w) * f64::from(w)).sum();
-    loss + dual.ground.l2 * square
+    loss + dual.problem.l2 * square
 }
 
-fn in_parts<R: Send>(dual: &Dual, parts: u32, add: fn(&Dual, Range<u32>) -> R) -> Vec<R> {
+fn map_parts<R: Send>(dual: &Dual, parts: u32, add: fn(&Dual, Range<u32>) -> R) -> Vec<R> {
     let n = dual.blocks.len() as u32;
     let stop = stop::current();
     (0..parts)
         .into_par_iter()
         .with_max_len(1)
         .map(|part| {
-            let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
+            let (_flush_to_zero, _guard) = (FlushToZero::new(), stop.enter());
             let at = |part: u32| (u64::from(n) * u64::from(part) / u64::from(parts)) as u32;
             add(dual, at(part)..at(part + 1))
         })
@@ -168,8 +168,8 @@ fn in_parts<R: Send>(dual: &Dual, parts: u32, add: fn(&Dual, Range<u32>) -> R) -
 impl Dual {
     /// Terms of the current weights, in double precision.
     pub fn terms(&self) -> BoundTerms {
-        let parts = if self.w.len() * WIDTH >= MANY { 1 } else { HALVES };
-        let mut found = in_parts(self, parts, add_terms).into_iter();
+        let parts = if self.w.len() * WIDTH >= MANY_CELLS { 1 } else { CERTIFICATE_PARTS };
+        let mut found = map_parts(self, parts, add_terms).into_iter();
         let mut sum = found.next().unwrap_or_default();
         for part in found {
             sum.loss += part.loss;
@@ -177,112 +177,112 @@ impl Dual {
             sum.slack += part.slack;
             sum.observed.iter_mut().zip(&part.observed).for_each(|(sum, x)| *sum += x);
         }
-        sum.observed = self.ground.cells.gather(|cell| sum.observed.get(cell).copied().unwrap_or(f64::NAN));
+        sum.observed = self.problem.cells.gather(|cell| sum.observed.get(cell).copied().unwrap_or(f64::NAN));
         sum
     }
 
     /// Loss of the current weights, in single precision. NaN if a sentence is out of range.
     pub fn loss(&self) -> f64 {
-        in_parts(self, PARTS, add_losses).iter().sum()
+        map_parts(self, PARTS, add_losses).iter().sum()
     }
 }
 
 dispatch!(
-    fn add_losses(dual: &Dual, which: Range<u32>) -> f64 = losses_kernel
+    fn add_losses(dual: &Dual, sentences: Range<u32>) -> f64 = losses_kernel
 );
 
 #[inline(always)]
-fn losses_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> f64 {
-    let ground = &dual.ground;
-    let (cells, width) = (&ground.cells, ground.cells.width);
+fn losses_kernel<S: Find>(_: S, dual: &Dual, sentences: Range<u32>) -> f64 {
+    let problem = &dual.problem;
+    let (cells, width) = (&problem.cells, problem.cells.width);
     let mut scratch = VisitScratch::new(cells.labels);
-    if !score_edges(ground, &dual.w, &mut scratch) {
+    if !score_edges(problem, &dual.w, &mut scratch) {
         return f64::NAN;
     }
-    let (logs, max) = (scratch.moves.logs(), f64::from(scratch.moves.max));
+    let (logs, max) = (scratch.factors.logs(), f64::from(scratch.factors.max));
     let mut loss = 0.0;
-    for i in which.clone().filter(|&i| ground.sample_weight[i as usize] > 0.0) {
-        stop::look();
-        let next = (i + 1).min(which.end - 1);
+    for i in sentences.clone().filter(|&i| problem.sample_weight[i as usize] > 0.0) {
+        stop::check();
+        let next = (i + 1).min(sentences.end - 1);
         let gold = cells.gold(i);
         if gold.is_empty() {
             continue;
         }
-        score(ground, &dual.w, &mut scratch, i);
-        ground.spread.prefetch_cells(cells, &dual.w, next);
-        let beside = &mut scratch.beside;
-        let Some(log_z) = sentence::forward(beside, &scratch.moves, gold.len()) else {
+        score(problem, &dual.w, &mut scratch, i);
+        problem.by_sentence.prefetch_cells(cells, &dual.w, next);
+        let sums = &mut scratch.sums;
+        let Some(log_z) = sentence::forward(sums, &scratch.factors, gold.len()) else {
             return f64::NAN;
         };
         let mut h = 0.0;
         for (t, &y) in gold.iter().enumerate() {
-            h += f64::from(beside.node[t * width + y as usize / WIDTH].0[y as usize % WIDTH]);
+            h += f64::from(sums.node[t * width + y as usize / WIDTH].0[y as usize % WIDTH]);
             if t > 0 {
                 h += max + logs[gold[t - 1] as usize * width * WIDTH + y as usize];
             }
         }
-        loss += ground.sample_weight[i as usize] * (log_z - h);
+        loss += problem.sample_weight[i as usize] * (log_z - h);
     }
     loss
 }
 
 dispatch!(
     /// Terms of some sentences. `observed` is [cells].
-    fn add_terms(dual: &Dual, which: Range<u32>) -> BoundTerms = terms_kernel
+    fn add_terms(dual: &Dual, sentences: Range<u32>) -> BoundTerms = terms_kernel
 );
 
 #[inline(always)]
-fn terms_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> BoundTerms {
-    let ground = &dual.ground;
-    let (cells, l, width) = (&ground.cells, ground.cells.labels, ground.cells.width);
+fn terms_kernel<S: Find>(_: S, dual: &Dual, sentences: Range<u32>) -> BoundTerms {
+    let problem = &dual.problem;
+    let (cells, l, width) = (&problem.cells, problem.cells.labels, problem.cells.width);
     let out_of_range = || BoundTerms { loss: f64::NAN, ..BoundTerms::default() };
     let mut out = BoundTerms { observed: vec![0.0; dual.w.len() * WIDTH], ..BoundTerms::default() };
     let mut scratch = VisitScratch::new(l);
-    score_edges(ground, &dual.w, &mut scratch);
+    score_edges(problem, &dual.w, &mut scratch);
     let edge = |a: u16, b: u16| f64::from(scratch.edges[a as usize * width + b as usize / WIDTH].0[b as usize % WIDTH]);
     let Some(factors) = scaled64::Factors::new(l, |a, b| edge(a as u16, b as u16)) else {
         return out_of_range();
     };
-    let rounding = Rounding::new(ground, &dual.w, cells.data.tokens());
+    let rounding = Rounding::new(problem, &dual.w, cells.data.tokens());
     let mut lanes = Vec::new();
     let mut chain = scaled64::Scaled64::default();
     let mut pairs = vec![Doubles::ZERO; l * width]; // expected pairs, divided by M
     let mut gold_pairs = vec![0.0; l * width * WIDTH];
-    for i in which.clone().filter(|&i| ground.sample_weight[i as usize] > 0.0) {
-        stop::look();
-        let next = (i + 1).min(which.end - 1);
+    for i in sentences.clone().filter(|&i| problem.sample_weight[i as usize] > 0.0) {
+        stop::check();
+        let next = (i + 1).min(sentences.end - 1);
         let ((begin, end), gold) = (cells.range(i), cells.gold(i));
-        let (n, s) = (end - begin, ground.sample_weight[i as usize]);
+        let (n, s) = (end - begin, problem.sample_weight[i as usize]);
         if n == 0 {
             continue;
         }
         chain.reserve(n, l);
-        begin_scores(ground, i, &mut lanes, &mut chain.node[..n * width]);
-        weigh_doubles(&ground.spread, cells, i, &dual.w, &mut chain.node[..n * width]);
-        ground.spread.prefetch_cells(cells, &dual.w, next);
+        initial_scores(problem, i, &mut lanes, &mut chain.node[..n * width]);
+        add_scores64(&problem.by_sentence, cells, i, &dual.w, &mut chain.node[..n * width]);
+        problem.by_sentence.prefetch_cells(cells, &dual.w, next);
         let Some(log_z) = scaled64::backward(&mut chain, &factors, n) else {
             return out_of_range();
         };
-        let (mut score, mut reach) = (0.0, log_z.reach);
+        let (mut score, mut magnitude) = (0.0, log_z.magnitude);
         for (t, &y) in gold.iter().enumerate() {
             let node = chain.node[t * width + y as usize / WIDTH].0[y as usize % WIDTH];
             score += node;
-            reach += node.abs();
+            magnitude += node.abs();
             if t > 0 {
                 let edge = edge(gold[t - 1], y);
                 score += edge;
-                reach += edge.abs();
+                magnitude += edge.abs();
                 gold_pairs[gold[t - 1] as usize * width * WIDTH + y as usize] += s;
             }
         }
-        let found = scaled64::couple(&mut chain, &factors, &dual.nodes[begin * l..end * l], s, &mut pairs);
+        let found = scaled64::fit_marginals(&mut chain, &factors, &dual.nodes[begin * l..end * l], s, &mut pairs);
         out.loss += s * (log_z.value - score);
         // Summing over sentences rounds every partial sum once.
         let summed = rounding.sum * ((log_z.value - score).abs() + found.value.abs());
-        out.divergence += s * (found.value + rounding.terms(n, reach, found.reach) + summed);
+        out.divergence += s * (found.value + rounding.terms(n, magnitude, found.magnitude) + summed);
         out.slack += s * rounding.observed(n);
         chain.subtract(gold, width);
-        add_doubles(&ground.spread, cells, i, &chain.m[..n * width], -s, &mut out.observed);
+        add_doubles(&problem.by_sentence, cells, i, &chain.m[..n * width], -s, &mut out.observed);
     }
     let edges = cells.edges[0] as usize;
     let expected = pairs.iter().zip(factors.rows()).flat_map(|(c, m)| c.0.into_iter().zip(m.0));
@@ -293,15 +293,15 @@ fn terms_kernel<S: Find>(_: S, dual: &Dual, which: Range<u32>) -> BoundTerms {
 }
 
 /// Initial node scores of a sentence: 0, or -infinity for labels that are not allowed and for padding.
-fn begin_scores(ground: &Ground, sentence: u32, lanes: &mut Vec<Lane>, out: &mut [Doubles]) {
-    let width = ground.cells.width;
+fn initial_scores(problem: &DualProblem, sentence: u32, lanes: &mut Vec<Lane>, out: &mut [Doubles]) {
+    let width = problem.cells.width;
     lanes.clear();
     lanes.resize(out.len(), Lane::ZERO);
-    ground.cells.begin(sentence, lanes);
+    problem.cells.begin(sentence, lanes);
     for (i, (lane, out)) in lanes.iter().zip(out).enumerate() {
         let is_last = i % width == width - 1;
         for k in 0..WIDTH {
-            let padding = if is_last { ground.no_label.0[k] } else { 0.0 };
+            let padding = if is_last { problem.no_label.0[k] } else { 0.0 };
             out.0[k] = f64::from(lane.0[k] + padding);
         }
     }

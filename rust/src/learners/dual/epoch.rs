@@ -15,7 +15,8 @@
 //! **Same bits.** A thread finds p after it has applied exactly the visits 0 ..= p - LAG, in this order: `applied`
 //! only grows, by one, and claims of one thread ascend. By induction over p the weights at which p is found are those
 //! of one thread. The dual point of a sentence is read and written by its own visits alone. Two visits of one sentence
-//! are at least LAG apart (`spaced`), so the later one begins after its thread has observed `done` of the earlier one.
+//! are at least LAG apart (`space_out`), so the later one begins after its thread has observed `done` of the earlier
+//! one.
 //!
 //! **No race.** The finder writes slot p mod RING before the release store of `done[p]`, and others read it after an
 //! acquire load of `done[p]`. It is overwritten by p + RING only after each joined thread has stored `applied` > p
@@ -25,15 +26,15 @@
 //! that the other has joined.
 //!
 //! **No deadlock.** Let p be the smallest visit that is claimed and not done. Its thread waits for visits <= p - LAG < p, which
-//! are done, and for threads that have not applied p - RING. Such a thread has claimed some p' > p and is applying the visits
-//! ..= p' - LAG, which include p - RING since RING > LAG. All visits before p are done, so it gets there. A thread that has not
-//! claimed yet waits for nothing, and one that ran out of visits sets `applied` to the maximum. A thread that panics sets
-//! `is_over`, which ends every wait.
+//! are done, and for threads that have not applied p - RING. Such a thread has claimed some p' > p and is applying the
+//! visits ..= p' - LAG, which include p - RING since RING > LAG. All visits before p are done, so it gets there. A
+//! thread that has not claimed yet waits for nothing, and one that ran out of visits sets `applied` to the maximum. A
+//! thread that panics sets `is_over`, which ends every wait.
 //!
 //! A thread that the pool lends late joins late: the calling thread copies its weights for it.
 
 use super::visit::{self, Move};
-use super::{Block, Dual, Ground, VisitScratch, Visited};
+use super::{Block, Dual, DualProblem, VisitScratch, Visited};
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
 use crate::machine::simd::find::Find;
 use crate::machine::simd::Lane;
@@ -45,28 +46,28 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 /// Number of moves kept: those of the last visits, which all threads apply before they are overwritten.
 const RING: usize = 8;
 /// Number of iterations that a wait spins before it yields the core.
-const SPINS: u32 = 200;
+const MAX_SPINS: u32 = 200;
 /// Placeholder visit, used if the next sentence was visited too recently.
 pub(super) const NO_SENTENCE: u32 = u32::MAX;
 
 /// Reorder visits so that no sentence occurs twice within `lag` consecutive visits. Otherwise its dual point would have
 /// moved before the second visit, but the weights would not. A visit that comes too soon is postponed.
-pub(super) fn spaced(order: Vec<u32>, lag: usize) -> Vec<u32> {
+pub(super) fn space_out(order: Vec<u32>, lag: usize) -> Vec<u32> {
     let mut out: Vec<u32> = Vec::with_capacity(order.len());
-    let mut waiting = VecDeque::new();
+    let mut postponed = VecDeque::new();
     let mut rest = order.into_iter();
     loop {
-        let may = |i: &u32| !out[(out.len() + 1).saturating_sub(lag)..].contains(i);
-        let next = match waiting.front() {
-            Some(i) if may(i) => waiting.pop_front(),
+        let is_allowed = |i: &u32| !out[(out.len() + 1).saturating_sub(lag)..].contains(i);
+        let next = match postponed.front() {
+            Some(i) if is_allowed(i) => postponed.pop_front(),
             _ => loop {
                 match rest.next() {
-                    Some(i) if !may(&i) => waiting.push_back(i),
+                    Some(i) if !is_allowed(&i) => postponed.push_back(i),
                     other => break other,
                 }
             },
         };
-        if next.is_none() && waiting.is_empty() {
+        if next.is_none() && postponed.is_empty() {
             return out;
         }
         out.push(next.unwrap_or(NO_SENTENCE));
@@ -82,12 +83,12 @@ struct WorkerSlot {
 
 const EMPTY: u32 = 0;
 /// Requests the weights of the calling thread.
-const ASKS: u32 = 1;
+const WAITING_FOR_WEIGHTS: u32 = 1;
 const JOINED: u32 = 2;
 
 /// State that the threads of an epoch share.
-struct Round<'a> {
-    ground: &'a Ground,
+struct EpochRun<'a> {
+    problem: &'a DualProblem,
     order: &'a [u32],
     lag: usize,
     labels: usize,
@@ -103,23 +104,23 @@ struct Round<'a> {
 
 // SAFETY: `claimed` assigns each position of the order, hence each part of nodes, pairs, blocks and each move, to one
 // thread. Others read a move after `done` is set, and it is overwritten after all joined threads have applied it. No
-// sentence is in two visits less than `lag` apart. A slot's weights are written by the first thread between ASKS and
-// JOINED, otherwise by its own thread.
-unsafe impl Sync for Round<'_> {}
+// sentence is in two visits less than `lag` apart. A slot's weights are written by the first thread between
+// WAITING_FOR_WEIGHTS and JOINED, otherwise by its own thread.
+unsafe impl Sync for EpochRun<'_> {}
 
-impl Round<'_> {
+impl EpochRun<'_> {
     /// Wait until `ready` and return true, or false if the epoch is over before. Unwinds if the call is stopped.
     fn wait(&self, ready: impl Fn() -> bool) -> bool {
-        let mut turns = 0u32;
+        let mut spins = 0u32;
         while !ready() {
             if self.is_over.load(Acquire) {
                 return false;
             }
-            turns += 1;
-            match turns < SPINS {
+            spins += 1;
+            match spins < MAX_SPINS {
                 true => std::hint::spin_loop(),
                 false => {
-                    stop::look();
+                    stop::check();
                     std::thread::yield_now();
                 }
             }
@@ -146,16 +147,16 @@ impl Drop for StopOnPanic<'_> {
 /// Run all visits of the order on the threads of this pool.
 pub(super) fn run(dual: &mut Dual, order: &[u32], lag: usize) -> Visited {
     let threads = rayon::current_num_threads().min(lag); // a visit must be applied before the visit `lag` later is found
-    let Dual { ground, w, nodes, pairs, blocks, .. } = dual;
+    let Dual { problem, w, nodes, pairs, blocks, .. } = dual;
     let worker = |i| WorkerSlot {
         state: AtomicU32::new(if i == 0 { JOINED } else { EMPTY }),
         w: UnsafeCell::default(),
         applied: AtomicUsize::new(0),
     };
-    let round = Round {
+    let run_state = EpochRun {
         order,
         lag,
-        labels: ground.cells.labels,
+        labels: problem.cells.labels,
         nodes: nodes.as_mut_ptr(),
         pairs: pairs.as_mut_ptr(),
         blocks: blocks.as_mut_ptr(),
@@ -164,25 +165,25 @@ pub(super) fn run(dual: &mut Dual, order: &[u32], lag: usize) -> Visited {
         moves: (0..RING).map(|_| UnsafeCell::default()).collect(),
         workers: (0..threads).map(worker).collect(),
         is_over: AtomicBool::new(false),
-        ground,
+        problem,
     };
     let stop = stop::current();
     let others = std::sync::Mutex::new(Visited::default());
     let mut out = rayon::scope(|scope| {
         for number in 1..threads {
-            let (round, stop, others) = (&round, &stop, &others);
+            let (run_state, stop, others) = (&run_state, &stop, &others);
             scope.spawn(move |_| {
-                let _mine = stop.enter();
-                let found = beside(round, &round.workers[number]);
+                let _guard = stop.enter();
+                let found = run_worker(run_state, &run_state.workers[number]);
                 let mut sum = others.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 sum.tokens += found.tokens;
                 sum.failed += found.failed;
             });
         }
-        let falls = StopOnPanic(&round.is_over);
-        let found = work(&round, w, &round.workers[0], true);
-        round.is_over.store(true, Release);
-        drop(falls);
+        let stop_on_panic = StopOnPanic(&run_state.is_over);
+        let found = work(&run_state, w, &run_state.workers[0], true);
+        run_state.is_over.store(true, Release);
+        drop(stop_on_panic);
         found
     });
     let others = others.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -192,89 +193,100 @@ pub(super) fn run(dual: &mut Dual, order: &[u32], lag: usize) -> Visited {
 }
 
 /// The work of a lent thread.
-fn beside(round: &Round<'_>, worker: &WorkerSlot) -> Visited {
-    let _falls = StopOnPanic(&round.is_over);
-    worker.state.store(ASKS, Release);
-    if !round.wait(|| worker.state.load(Acquire) == JOINED) {
+fn run_worker(run_state: &EpochRun<'_>, worker: &WorkerSlot) -> Visited {
+    let _stop_on_panic = StopOnPanic(&run_state.is_over);
+    worker.state.store(WAITING_FOR_WEIGHTS, Release);
+    if !run_state.wait(|| worker.state.load(Acquire) == JOINED) {
         return Visited::default();
     }
     // SAFETY: after JOINED the first thread, which wrote these, does not access them.
-    work(round, unsafe { &mut *worker.w.get() }, worker, false)
+    work(run_state, unsafe { &mut *worker.w.get() }, worker, false)
 }
 
 dispatch!(
     /// Claim visits until none is left. The first thread then applies the remaining ones.
-    fn work(round: &Round<'_>, w: &mut [Lane], worker: &WorkerSlot, is_first: bool) -> Visited = work_kernel
+    fn work(run_state: &EpochRun<'_>, w: &mut [Lane], worker: &WorkerSlot, is_first: bool) -> Visited = work_kernel
 );
 
 #[inline(always)]
-fn work_kernel<S: Find>(simd: S, round: &Round<'_>, w: &mut [Lane], worker: &WorkerSlot, is_first: bool) -> Visited {
-    let _small_is_zero = FlushToZero::new();
-    let (ground, edges, last) = (round.ground, round.ground.edge_at.len(), round.order.len());
-    let mut scratch = VisitScratch::new(ground.cells.labels);
+fn work_kernel<S: Find>(
+    simd: S,
+    run_state: &EpochRun<'_>,
+    w: &mut [Lane],
+    worker: &WorkerSlot,
+    is_first: bool,
+) -> Visited {
+    let _flush_to_zero = FlushToZero::new();
+    let (problem, edges, last) = (run_state.problem, run_state.problem.edge_at.len(), run_state.order.len());
+    let mut scratch = VisitScratch::new(problem.cells.labels);
     let mut out = Visited::default();
     let mut applied = worker.applied.load(Acquire);
     loop {
-        stop::look();
+        stop::check();
         if is_first {
-            welcome(round, w, applied);
+            share_weights(run_state, w, applied);
         }
-        let p = round.claimed.fetch_add(1, Relaxed);
+        let p = run_state.claimed.fetch_add(1, Relaxed);
         if p >= last && !is_first {
             worker.applied.store(usize::MAX, Release);
             return out;
         }
-        let until = if p >= last { last } else { (p + 1).saturating_sub(round.lag) };
+        let until = if p >= last { last } else { (p + 1).saturating_sub(run_state.lag) };
         while applied < until {
-            if !round.wait(|| round.done[applied].load(Acquire)) {
+            if !run_state.wait(|| run_state.done[applied].load(Acquire)) {
                 return out; // a thread unwinds, and with it the call
             }
             // SAFETY: the visit is done, and its move is not overwritten before this thread has applied it.
-            let found = unsafe { &*round.slot(applied) };
+            let found = unsafe { &*run_state.slot(applied) };
             found.prefetch();
-            visit::apply(ground, found, w);
+            visit::apply(problem, found, w);
             applied += 1;
             worker.applied.store(applied, Release);
         }
         if p >= last {
             return out;
         }
-        let free = |worker: &WorkerSlot| {
+        let has_applied = |worker: &WorkerSlot| {
             worker.state.load(Acquire) != JOINED || worker.applied.load(Acquire).saturating_add(RING) > p
         };
-        if !round.wait(|| round.workers.iter().all(free)) {
+        if !run_state.wait(|| run_state.workers.iter().all(has_applied)) {
             return out;
         }
         // SAFETY: this thread has claimed p, and every thread has applied the previous move of the slot.
-        let (i, to) = (round.order[p], unsafe { &mut *round.slot(p) });
+        let (i, to) = (run_state.order[p], unsafe { &mut *run_state.slot(p) });
         to.sentence = NO_SENTENCE;
         if i != NO_SENTENCE {
             let rows = |i: u32| {
-                let (begin, end) = ground.cells.range(i);
-                (round.nodes.wrapping_add(begin * round.labels), (end - begin) * round.labels)
+                let (begin, end) = problem.cells.range(i);
+                (run_state.nodes.wrapping_add(begin * run_state.labels), (end - begin) * run_state.labels)
             };
-            let ahead =
-                round.order.get(p + round.workers.len()).copied().filter(|&next| next != NO_SENTENCE).unwrap_or(i);
+            let upcoming = run_state
+                .order
+                .get(p + run_state.workers.len())
+                .copied()
+                .filter(|&next| next != NO_SENTENCE)
+                .unwrap_or(i);
             let (at, n) = rows(i);
             // SAFETY: these parts belong to sentence i, and this thread has claimed its visit.
             let own = unsafe {
-                visit::Own {
+                visit::SentenceDual {
                     mu: std::slice::from_raw_parts_mut(at, n),
-                    pairs: std::slice::from_raw_parts_mut(round.pairs.add(i as usize * edges), edges),
-                    block: &mut *round.blocks.add(i as usize),
+                    pairs: std::slice::from_raw_parts_mut(run_state.pairs.add(i as usize * edges), edges),
+                    block: &mut *run_state.blocks.add(i as usize),
                 }
             };
-            out.failed += usize::from(visit::find(simd, ground, own, w, &mut scratch, to, (i, ahead)).is_none());
-            out.tokens += n / round.labels;
+            out.failed +=
+                usize::from(visit::visit_sentence(simd, problem, own, w, &mut scratch, to, (i, upcoming)).is_none());
+            out.tokens += n / run_state.labels;
         }
-        round.done[p].store(true, Release);
+        run_state.done[p].store(true, Release);
     }
 }
 
 /// Copy the weights, with all visits before `applied`, to the threads that have requested them since.
-fn welcome(round: &Round<'_>, w: &[Lane], applied: usize) {
-    for worker in round.workers.iter().filter(|worker| worker.state.load(Acquire) == ASKS) {
-        // SAFETY: in the state ASKS only the first thread, which is this one, accesses the slot.
+fn share_weights(run_state: &EpochRun<'_>, w: &[Lane], applied: usize) {
+    for worker in run_state.workers.iter().filter(|worker| worker.state.load(Acquire) == WAITING_FOR_WEIGHTS) {
+        // SAFETY: in the state WAITING_FOR_WEIGHTS only the first thread, which is this one, accesses the slot.
         unsafe { (*worker.w.get()).extend_from_slice(w) };
         worker.applied.store(applied, Release);
         worker.state.store(JOINED, Release);
@@ -286,10 +298,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_visited_again_before_its_move_is_applied() {
+    fn visits_of_a_sentence_are_at_least_the_lag_apart() {
         for (sentences, lag) in [(1, 1), (1, 4), (2, 4), (3, 2), (7, 4), (40, 5)] {
             let order: Vec<u32> = (0..200u32).map(|i| i * i % 31 % sentences).collect();
-            let out = spaced(order.clone(), lag);
+            let out = space_out(order.clone(), lag);
             for (at, &i) in out.iter().enumerate().filter(|(_, &i)| i != NO_SENTENCE) {
                 assert!(!out[at + 1..out.len().min(at + lag)].contains(&i));
             }

@@ -14,8 +14,8 @@
 //! For a certificate D is computed at the chains that have these nodes and are closest to p_i (`certify`), in double
 //! precision and with bounds on its rounding.
 //!
-//! Sentences are visited in proportion to how far q_i is from p_i (gap sampling). Le Priol, Piche and Lacoste-Julien 2018,
-//! "Adaptive stochastic dual coordinate ascent for conditional random fields".
+//! Sentences are visited in proportion to how far q_i is from p_i (gap sampling). Le Priol, Piche and Lacoste-Julien
+//! 2018, "Adaptive stochastic dual coordinate ascent for conditional random fields".
 
 mod certify;
 mod epoch;
@@ -23,7 +23,7 @@ mod shard;
 mod visit;
 
 use crate::chain::limits::Limits;
-use crate::chain::sums::sentence::{Moves, SentenceSums};
+use crate::chain::sums::sentence::{LaneFactors, SentenceSums};
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -32,23 +32,23 @@ use crate::machine::system::budget;
 use crate::machine::system::paged::{PagedVec, Pages, Writer};
 use crate::machine::system::shuffle::Generator;
 use crate::scores::check::check_weights;
-use crate::scores::online_layout::spread::Spread;
+use crate::scores::online_layout::by_sentence::SentenceFeatures;
 use crate::scores::online_layout::Cells;
 pub use certify::{bounds, BoundTerms};
 use std::sync::Arc;
 
 /// Maximum number of visits of a sentence in an epoch.
-const MOST: f64 = 4.0;
+const MAX_VISITS: f64 = 4.0;
 /// Number of visits in an epoch, per sentence.
-const SHARE: f64 = 0.6;
+const VISITS_PER_SENTENCE: f64 = 0.6;
 /// Share of the visits that is distributed by the gaps, and the power of the gaps.
-const BY_GAP: (f64, f64) = (0.8, 0.7);
+const GAP_SAMPLING: (f64, f64) = (0.8, 0.7);
 
 /// Number of sentences from which two threads share the visits.
-const TOGETHER: usize = 512;
-/// Concurrent visits read the weights after the visit LAG before. With 3 two threads would wait less, but passes are
-/// lost (conll2002-es certified to 2e-5 after 34 passes with 2, to 8e-5 with 3), and identical sentences overshoot: x'
-/// = x - h x_before is stable for every h < 1 if one step is not visible, but not if two are.
+const MIN_PARALLEL_SENTENCES: usize = 512;
+/// A visit reads weights without the LAG - 1 visits before it, so that LAG threads can compute visits concurrently. A
+/// larger lag needs more epochs, and identical sentences may overshoot: x' = x - h x_before is stable for every h < 1
+/// if one step is missing, but not if two are.
 const LAG: usize = 2;
 
 /// State of one sentence's block of the dual.
@@ -82,9 +82,9 @@ pub struct Visited {
 }
 
 /// Data that all visits read.
-struct Ground {
+struct DualProblem {
     cells: Cells,
-    spread: Spread,
+    by_sentence: SentenceFeatures,
     sample_weight: Vec<f64>,
     l2: f64,
     sweeps: usize,      // number of sweeps of an epoch, each in sentence order, or 0 for any order
@@ -95,7 +95,7 @@ struct Ground {
 }
 
 pub struct Dual {
-    ground: Ground,
+    problem: DualProblem,
     w: Vec<Lane>,         // [cells]
     nodes: PagedVec<f32>, // [tokens, L] marginals of q
     pairs: PagedVec<f32>, // [sentences, edge features] their pair sums
@@ -107,8 +107,8 @@ pub struct Dual {
 /// Buffers of a visit.
 #[derive(Default)]
 struct VisitScratch {
-    beside: SentenceSums,
-    moves: Moves,
+    sums: SentenceSums,
+    factors: LaneFactors,
     moved: Vec<Lane>, // [T, width] scores of F(d)
     edges: Vec<Lane>, // [L, width] edge scores
 }
@@ -116,7 +116,11 @@ struct VisitScratch {
 impl VisitScratch {
     fn new(labels: usize) -> VisitScratch {
         let width = labels.div_ceil(WIDTH);
-        VisitScratch { moves: Moves::new(labels), edges: vec![Lane::ZERO; labels * width], ..VisitScratch::default() }
+        VisitScratch {
+            factors: LaneFactors::new(labels),
+            edges: vec![Lane::ZERO; labels * width],
+            ..VisitScratch::default()
+        }
     }
 }
 
@@ -152,10 +156,10 @@ impl Dual {
                 "take optimizer='lbfgs'",
             )?;
         }
-        budget::give_back();
+        budget::release_free_memory();
         let (cells, places) = Cells::new(data, &layout, &limits.forbidden, limits.support.as_ref())?;
         // Built before the arrays that are kept, since building takes as much memory again.
-        let spread = Spread::new(&cells, &places, pages.as_mut())?;
+        let by_sentence = SentenceFeatures::new(&cells, &places, pages.as_mut())?;
         drop(places);
         pages.iter_mut().for_each(|pages| cells.data.node.add_to(pages));
         let mut zeros = |n: usize| {
@@ -164,7 +168,7 @@ impl Dual {
             zeros.finish(pages.as_mut())
         };
         let (nodes, pairs) = (zeros(cells.data.tokens() * l)?, zeros(n * edges)?);
-        budget::give_back();
+        budget::release_free_memory();
         let mut no_edge = vec![Lane([f32::NEG_INFINITY; WIDTH]); l * width];
         for pair in (0..l * l).filter(|&pair| cells.allowed[pair]) {
             no_edge[pair / l * width + pair % l / WIDTH].0[pair % l % WIDTH] = 0.0;
@@ -178,9 +182,9 @@ impl Dual {
             pages,
             blocks: vec![Block { distance: f64::INFINITY, kappa: 1.0, visits: 0 }; n],
             epochs: 0,
-            ground: Ground {
+            problem: DualProblem {
                 extent: certify::Extent::of(&cells),
-                spread,
+                by_sentence,
                 cells,
                 sample_weight,
                 l2,
@@ -190,13 +194,13 @@ impl Dual {
                 no_label: Box::new(Lane(std::array::from_fn(|i| if i < last { 0.0 } else { f32::NEG_INFINITY }))),
             },
         };
-        out.begin(&layout);
+        out.set_gold_point(&layout);
         Ok(out)
     }
 
     /// Set the dual point to the gold labels, whose weights are 0.
-    fn begin(&mut self, layout: &Layout) {
-        let (cells, edges) = (&self.ground.cells, layout.edges.len());
+    fn set_gold_point(&mut self, layout: &Layout) {
+        let (cells, edges) = (&self.problem.cells, layout.edges.len());
         for (row, &y) in self.nodes.chunks_exact_mut(cells.labels).zip(&cells.data.gold) {
             row[y as usize] = 1.0;
         }
@@ -218,20 +222,21 @@ impl Dual {
         if self.epochs == 0 {
             order.extend(0..n as u32);
         } else {
-            let known = |b: &Block| if b.distance.is_finite() { b.distance } else { 0.0 };
-            let power = |b: &Block| known(b).powf(BY_GAP.1);
+            let finite_distance = |b: &Block| if b.distance.is_finite() { b.distance } else { 0.0 };
+            let power = |b: &Block| finite_distance(b).powf(GAP_SAMPLING.1);
             let sum: f64 = self.blocks.iter().map(power).sum();
             for (i, block) in self.blocks.iter().enumerate() {
-                let by_gap = if sum > 0.0 { BY_GAP.0 * power(block) / sum } else { 0.0 };
-                let visits = (SHARE * n as f64 * (by_gap + (1.0 - BY_GAP.0) / n as f64)).min(MOST);
+                let by_gap = if sum > 0.0 { GAP_SAMPLING.0 * power(block) / sum } else { 0.0 };
+                let visits =
+                    (VISITS_PER_SENTENCE * n as f64 * (by_gap + (1.0 - GAP_SAMPLING.0) / n as f64)).min(MAX_VISITS);
                 let whole = visits.floor();
                 let times = whole as usize + usize::from(generator.unit() < visits - whole);
                 order.extend(std::iter::repeat_n(i as u32, times));
             }
         }
-        order.retain(|&i| self.ground.sample_weight[i as usize] > 0.0);
+        order.retain(|&i| self.problem.sample_weight[i as usize] > 0.0);
         generator.shuffle(&mut order);
-        self.ground.in_sweeps(&mut order);
+        self.problem.sort_into_sweeps(&mut order);
         order
     }
 
@@ -239,12 +244,12 @@ impl Dual {
     /// reads weights without the visit before it. By default this depends on the number of sentences. The bits do not
     /// depend on the number of threads.
     pub fn epoch(&mut self, seed: u64, together: Option<bool>) -> Visited {
-        let lag = if together.unwrap_or(self.blocks.len() >= TOGETHER) { LAG } else { 1 };
-        let order = epoch::spaced(self.order(seed), lag);
+        let lag = if together.unwrap_or(self.blocks.len() >= MIN_PARALLEL_SENTENCES) { LAG } else { 1 };
+        let order = epoch::space_out(self.order(seed), lag);
         let mut out = epoch::run(self, &order, lag);
         self.epochs += 1;
-        let weighed = self.ground.sample_weight.iter().zip(&self.blocks).filter(|(&s, _)| s > 0.0);
-        out.distance = weighed.map(|(s, b)| s * b.distance).sum();
+        let weighted = self.problem.sample_weight.iter().zip(&self.blocks).filter(|(&s, _)| s > 0.0);
+        out.distance = weighted.map(|(s, b)| s * b.distance).sum();
         out
     }
 
@@ -255,7 +260,7 @@ impl Dual {
 
     /// (P(w), a lower bound of all objectives) in double precision. P is NaN if a sentence is out of range.
     pub fn certificate(&self) -> (f64, f64) {
-        bounds(&self.weights(), self.ground.l2, &self.terms())
+        bounds(&self.weights(), self.problem.l2, &self.terms())
     }
 
     /// Files of large arrays.
@@ -270,13 +275,13 @@ impl Dual {
 
     /// Current weights, one per feature.
     pub fn weights(&self) -> Vec<f64> {
-        self.ground.cells.gather(|cell| f64::from(self.w[cell / WIDTH].0[cell % WIDTH]))
+        self.problem.cells.gather(|cell| f64::from(self.w[cell / WIDTH].0[cell % WIDTH]))
     }
 
     /// All marginals, in lanes.
     fn padded(&self) -> Vec<Lane> {
         let mut out = Vec::new();
-        visit::pad(&self.nodes, self.ground.cells.labels, &mut out);
+        visit::pad(&self.nodes, self.problem.cells.labels, &mut out);
         out
     }
 
@@ -293,7 +298,7 @@ impl Dual {
 
     /// Resume from a state of a learner with the same data.
     pub fn restore(&mut self, state: DualState) -> Result<()> {
-        let (labels, width) = (self.ground.cells.labels, self.ground.cells.width);
+        let (labels, width) = (self.problem.cells.labels, self.problem.cells.width);
         let fits = state.weights.len() == self.w.len() * WIDTH
             && state.nodes.len() == self.nodes.len() / labels * width * WIDTH
             && state.pairs.len() == self.pairs.len()

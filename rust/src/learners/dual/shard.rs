@@ -12,13 +12,13 @@
 //! to those of all shards between rounds. Ma et al. 2015, "Adding vs. averaging in distributed primal-dual
 //! optimization" (CoCoA+), sigma' = K.
 
-use super::{Dual, Ground};
+use super::{Dual, DualProblem};
 use crate::error::{Error, Result};
 use crate::machine::simd::WIDTH;
 
-impl Ground {
+impl DualProblem {
     /// Sort visits into sweeps, so that files are read sequentially.
-    pub(super) fn in_sweeps(&self, order: &mut [u32]) {
+    pub(super) fn sort_into_sweeps(&self, order: &mut [u32]) {
         if self.sweeps > 0 && !order.is_empty() {
             order.chunks_mut(order.len().div_ceil(self.sweeps)).for_each(|sweep| sweep.sort_unstable());
         }
@@ -28,12 +28,12 @@ impl Ground {
 impl Dual {
     /// Set the number of sweeps over the sentences in which an epoch makes its visits, or 0 for any order.
     pub fn set_sweeps(&mut self, sweeps: usize) {
-        self.ground.sweeps = sweeps;
+        self.problem.sweeps = sweeps;
     }
 
     /// Replace the weights, one per feature. The dual point is unchanged.
     pub fn set_weights(&mut self, weights: &[f64]) -> Result<()> {
-        let (cells, w) = (&self.ground.cells, &mut self.w);
+        let (cells, w) = (&self.problem.cells, &mut self.w);
         if weights.len() != cells.features() {
             return Err(Error::Value(format!("{} weights for {} features", weights.len(), cells.features())));
         }

@@ -1,12 +1,12 @@
 //! One visit of a sentence: a step in closed form towards its distribution under the current weights.
 
 use super::epoch::NO_SENTENCE;
-use super::{Block, Ground, VisitScratch};
+use super::{Block, DualProblem, VisitScratch};
 use crate::chain::sums::sentence;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{flat, flat_mut, prefetch_all, Lane, WIDTH};
-use crate::scores::online_layout::spread;
+use crate::scores::online_layout::by_sentence;
 use std::ops::Range;
 
 /// Number of visits of a sentence between two trials of its step by one more recursion.
@@ -15,12 +15,12 @@ const TRY_EVERY: u32 = 4;
 /// sentence has had the second number of visits.
 const SETTLED: (f64, u32) = (0.5, 4);
 /// Maximum change of a score in a trial.
-const FAR: f32 = 15.0;
+const MAX_SCORE_CHANGE: f32 = 15.0;
 /// Minimum share of a tried step that is taken, and minimum correction of the steps of a sentence.
-const LEAST: (f64, f64) = (0.2, 0.02);
+const MIN_SHARES: (f64, f64) = (0.2, 0.02);
 
 /// One sentence's part of the dual point.
-pub(super) struct Own<'a> {
+pub(super) struct SentenceDual<'a> {
     pub mu: &'a mut [f32],    // [T, L]
     pub pairs: &'a mut [f32], // [edge features]
     pub block: &'a mut Block,
@@ -32,8 +32,8 @@ pub(super) fn pad(rows: &[f32], labels: usize, out: &mut Vec<Lane>) {
     out.clear();
     out.resize(rows.len() / labels * width, Lane::ZERO);
     for (row, to) in rows.chunks_exact(labels).zip(out.chunks_exact_mut(width)) {
-        for (some, lane) in row.chunks(WIDTH).zip(to) {
-            lane.0[..some.len()].copy_from_slice(some);
+        for (part, lane) in row.chunks(WIDTH).zip(to) {
+            lane.0[..part.len()].copy_from_slice(part);
         }
     }
 }
@@ -87,32 +87,32 @@ impl Move {
 
 dispatch!(
     /// Compute the factors of the current edge scores. Return false if these are out of range for float32.
-    pub(super) fn score_edges(ground: &Ground, w: &[Lane], scratch: &mut VisitScratch) -> bool = score_edges_kernel
+    pub(super) fn score_edges(problem: &DualProblem, w: &[Lane], scratch: &mut VisitScratch) -> bool = score_edges_kernel
 );
 
 #[inline(always)]
-fn score_edges_kernel<S: Find>(simd: S, ground: &Ground, w: &[Lane], scratch: &mut VisitScratch) -> bool {
-    let first = ground.cells.edges[0] as usize / WIDTH;
-    for ((to, w), none) in scratch.edges.iter_mut().zip(&w[first..]).zip(&ground.no_edge) {
+fn score_edges_kernel<S: Find>(simd: S, problem: &DualProblem, w: &[Lane], scratch: &mut VisitScratch) -> bool {
+    let first = problem.cells.edges[0] as usize / WIDTH;
+    for ((to, w), none) in scratch.edges.iter_mut().zip(&w[first..]).zip(&problem.no_edge) {
         simd.store(simd.add(simd.load(w), simd.load(none)), to);
     }
-    sentence::set(&mut scratch.moves, &scratch.edges)
+    sentence::set(&mut scratch.factors, &scratch.edges)
 }
 
 /// Compute the node scores of a sentence.
-pub(super) fn score(ground: &Ground, w: &[Lane], scratch: &mut VisitScratch, sentence: u32) {
-    let cells = &ground.cells;
+pub(super) fn score(problem: &DualProblem, w: &[Lane], scratch: &mut VisitScratch, sentence: u32) {
+    let cells = &problem.cells;
     let (begin, end) = cells.range(sentence);
     let (n, width) = (end - begin, cells.width);
-    scratch.beside.reserve(n, cells.labels);
-    let node = &mut scratch.beside.node[..n * width];
+    scratch.sums.reserve(n, cells.labels);
+    let node = &mut scratch.sums.node[..n * width];
     cells.begin(sentence, node);
     for row in node.chunks_exact_mut(width) {
-        for (x, none) in row[width - 1].0.iter_mut().zip(&ground.no_label.0) {
+        for (x, none) in row[width - 1].0.iter_mut().zip(&problem.no_label.0) {
             *x += none;
         }
     }
-    spread::weigh(&ground.spread, cells, sentence, w, node);
+    by_sentence::add_scores(&problem.by_sentence, cells, sentence, w, node);
 }
 
 /// Write d = p - mu, and return sum 2 d^2 / (p + mu). `p` and `d` are [T, width], `mu` [T, L].
@@ -141,52 +141,52 @@ fn compare<S: Find>(simd: S, p: &[Lane], mu: &[f32], labels: usize, d: &mut [Lan
 /// mu += g d,  w -= s g / (2 l2) F(d)
 /// ```
 #[inline(always)]
-pub(super) fn find<S: Find>(
+pub(super) fn visit_sentence<S: Find>(
     simd: S,
-    ground: &Ground,
-    own: Own<'_>,
+    problem: &DualProblem,
+    own: SentenceDual<'_>,
     w: &[Lane],
     scratch: &mut VisitScratch,
     to: &mut Move,
     (sentence, next): (u32, u32),
 ) -> Option<()> {
-    let cells = &ground.cells;
+    let cells = &problem.cells;
     let n = own.mu.len() / cells.labels;
-    let rate = ground.sample_weight[sentence as usize] / (2.0 * ground.l2);
+    let rate = problem.sample_weight[sentence as usize] / (2.0 * problem.l2);
     if n == 0 {
         own.block.distance = 0.0;
         return Some(());
     }
-    if !score_edges(ground, w, scratch) {
+    if !score_edges(problem, w, scratch) {
         return None;
     }
-    score(ground, w, scratch, sentence);
-    sentence::marginals(&mut scratch.beside, &scratch.moves, n)?;
-    ground.spread.prefetch_cells(cells, w, next);
+    score(problem, w, scratch, sentence);
+    sentence::marginals(&mut scratch.sums, &scratch.factors, n)?;
+    problem.by_sentence.prefetch_cells(cells, w, next);
     to.d.resize(n * cells.width, Lane::ZERO);
-    let distance = compare(simd, &scratch.beside.p, own.mu, cells.labels, &mut to.d);
-    let found = flat(&scratch.beside.pairs);
+    let distance = compare(simd, &scratch.sums.p, own.mu, cells.labels, &mut to.d);
+    let found = flat(&scratch.sums.pairs);
     to.pairs.resize(own.pairs.len(), 0.0);
-    for ((&at, &mu), d) in ground.edge_at.iter().zip(&*own.pairs).zip(&mut to.pairs) {
+    for ((&at, &mu), d) in problem.edge_at.iter().zip(&*own.pairs).zip(&mut to.pairs) {
         *d = found[at as usize] - mu;
     }
-    let square = of_pairs(&to.pairs, &to.pairs) + spread::square(&ground.spread, cells, sentence, &to.d);
+    let square = dot_pairs(&to.pairs, &to.pairs) + by_sentence::square(&problem.by_sentence, cells, sentence, &to.d);
     let q = rate * square;
     let block = own.block;
     let is_settled = block.kappa > SETTLED.0 && block.visits >= SETTLED.1;
-    let every = TRY_EVERY << u32::from(is_settled);
-    let tries = block.visits.wrapping_add(sentence) % every == every - 1;
+    let interval = TRY_EVERY << u32::from(is_settled);
+    let is_trial = block.visits.wrapping_add(sentence) % interval == interval - 1;
     block.visits = block.visits.wrapping_add(1);
     let mut g = block.kappa * distance / (block.kappa * distance + q);
     if !g.is_finite() {
-        let still = distance == 0.0; // 0 / 0 would not be a step
-        block.distance = if still { 0.0 } else { block.distance };
-        return still.then_some(());
+        let is_optimal = distance == 0.0; // 0 / 0 would not be a step
+        block.distance = if is_optimal { 0.0 } else { block.distance };
+        return is_optimal.then_some(());
     }
     block.distance = distance;
-    if tries {
-        g = tried(simd, ground, (own.mu, own.pairs), to, scratch, sentence, (g, rate, square));
-        let share = (g * q / ((1.0 - g) * distance)).clamp(LEAST.1, 1.0);
+    if is_trial {
+        g = shorten_step(simd, problem, (own.mu, own.pairs), to, scratch, sentence, (g, rate, square));
+        let share = (g * q / ((1.0 - g) * distance)).clamp(MIN_SHARES.1, 1.0);
         if share.is_finite() {
             block.kappa = (block.kappa * share).sqrt();
         }
@@ -204,19 +204,19 @@ pub(super) fn find<S: Find>(
 }
 
 /// Apply a visit to the weights.
-pub(super) fn apply(ground: &Ground, by: &Move, w: &mut [Lane]) {
+pub(super) fn apply(problem: &DualProblem, by: &Move, w: &mut [Lane]) {
     if by.sentence == NO_SENTENCE {
         return;
     }
-    let edge_weights = &mut flat_mut(w)[ground.cells.edges[0] as usize..];
-    for (&d, &at) in by.pairs.iter().zip(&ground.edge_at) {
+    let edge_weights = &mut flat_mut(w)[problem.cells.edges[0] as usize..];
+    for (&d, &at) in by.pairs.iter().zip(&problem.edge_at) {
         edge_weights[at as usize] += by.step * d;
     }
-    spread::apply(&ground.spread, &ground.cells, by.sentence, &by.d, by.step, w);
+    by_sentence::apply(&problem.by_sentence, &problem.cells, by.sentence, &by.d, by.step, w);
 }
 
 /// sum x y, in independent partial sums.
-fn of_pairs(x: &[f32], y: &[f32]) -> f64 {
+fn dot_pairs(x: &[f32], y: &[f32]) -> f64 {
     let mut sums = [0.0f64; 8];
     let (xs, ys) = (x.chunks_exact(8), y.chunks_exact(8));
     let rest = xs.remainder().iter().zip(ys.remainder()).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum::<f64>();
@@ -231,53 +231,53 @@ fn of_pairs(x: &[f32], y: &[f32]) -> f64 {
 /// Return the step, shortened if the sentence would be beyond p after it: a secant of <F(d), F(p' - mu - g d)>, where
 /// p' is its distribution at the weights after the step. Never lengthened, since that diverges.
 #[inline(always)]
-fn tried<S: Find>(
+fn shorten_step<S: Find>(
     simd: S,
-    ground: &Ground,
+    problem: &DualProblem,
     (mu, pairs): (&[f32], &[f32]),
-    way: &Move,
+    movement: &Move,
     scratch: &mut VisitScratch,
     sentence: u32,
     (g, rate, square): (f64, f64, f64),
 ) -> f64 {
-    let Move { d, pairs: d_pairs, .. } = way;
+    let Move { d, pairs: d_pairs, .. } = movement;
     scratch.moved.resize(scratch.moved.len().max(d.len()), Lane::ZERO);
     let moved = &mut scratch.moved[..d.len()];
-    spread::scores(&ground.spread, &ground.cells, sentence, d, moved);
-    let mut most = simd.splat(0.0);
+    by_sentence::scores(&problem.by_sentence, &problem.cells, sentence, d, moved);
+    let mut largest = simd.splat(0.0);
     for x in moved.iter() {
         let x = simd.load(x);
-        most = simd.max(most, simd.max(x, simd.sub(simd.splat(0.0), x)));
+        largest = simd.max(largest, simd.max(x, simd.sub(simd.splat(0.0), x)));
     }
-    let most = d_pairs.iter().fold(simd.largest(most), |m, d| m.max(d.abs()));
-    let trial = g * f64::from(FAR / (FAR.max((g * rate) as f32 * most)));
+    let largest = d_pairs.iter().fold(simd.largest(largest), |m, d| m.max(d.abs()));
+    let trial = g * f64::from(MAX_SCORE_CHANGE / (MAX_SCORE_CHANGE.max((g * rate) as f32 * largest)));
     let by = simd.splat(-(trial * rate) as f32);
-    for (s, x) in scratch.beside.node.iter_mut().zip(moved.iter()) {
+    for (s, x) in scratch.sums.node.iter_mut().zip(moved.iter()) {
         simd.store(simd.fma(by, simd.load(x), simd.load(s)), s);
     }
     let scores = flat_mut(&mut scratch.edges);
-    for (&at, &d) in ground.edge_at.iter().zip(d_pairs) {
+    for (&at, &d) in problem.edge_at.iter().zip(d_pairs) {
         scores[at as usize] -= (trial * rate) as f32 * d;
     }
-    let (n, done) = (d.len() / ground.cells.width, sentence::set(&mut scratch.moves, &scratch.edges));
-    if !done || sentence::marginals(&mut scratch.beside, &scratch.moves, n).is_none() {
-        return g.min(LEAST.0 * trial);
+    let (n, done) = (d.len() / problem.cells.width, sentence::set(&mut scratch.factors, &scratch.edges));
+    if !done || sentence::marginals(&mut scratch.sums, &scratch.factors, n).is_none() {
+        return g.min(MIN_SHARES.0 * trial);
     }
     let step = simd.splat(trial as f32);
     let mut sum = simd.splat(0.0);
-    for (((x, p), d), at) in moved.iter().zip(&scratch.beside.p).zip(d).zip(Lanes::of(ground.cells.labels)) {
+    for (((x, p), d), at) in moved.iter().zip(&scratch.sums.p).zip(d).zip(Lanes::of(problem.cells.labels)) {
         let mu = simd.load_first(&mu[at]);
         let rest = simd.sub(simd.sub(simd.load(p), mu), simd.mul(step, simd.load(d)));
         sum = simd.fma(simd.load(x), rest, sum);
     }
     let mut left = f64::from(simd.total(sum));
-    let found = flat(&scratch.beside.pairs);
-    for ((&at, &mu), &d) in ground.edge_at.iter().zip(pairs).zip(d_pairs) {
+    let found = flat(&scratch.sums.pairs);
+    for ((&at, &mu), &d) in problem.edge_at.iter().zip(pairs).zip(d_pairs) {
         left += f64::from(d) * (f64::from(found[at as usize]) - f64::from(mu) - trial * f64::from(d));
     }
     let secant = trial * square / (square - left);
     match square > left {
-        true => g.min(secant.max(LEAST.0 * trial)),
+        true => g.min(secant.max(MIN_SHARES.0 * trial)),
         false => g,
     }
 }

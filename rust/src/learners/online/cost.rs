@@ -75,14 +75,14 @@ impl CostKind {
 }
 
 /// A cost, its entity table, and its use in decoding.
-pub struct Price {
+pub struct CostOptions {
     pub cost: Cost,
     pub entities: Option<Entities>,
     /// Decode with the cost added to the scores (costs that are sums over tokens).
     pub augment: bool,
 }
 
-impl Price {
+impl CostOptions {
     /// Cost of each label for each gold label, added in decoding: [L, width], empty for plain decoding.
     pub fn rows(&self, labels: usize, width: usize) -> Vec<Lane> {
         if !self.augment {
@@ -102,7 +102,7 @@ impl Price {
 
 /// Scratch: the gold entities of the current sentence.
 #[derive(Default)]
-pub struct Judge {
+pub struct SpanScratch {
     gold: Vec<Span>,
     guess: Vec<Span>,
 }
@@ -141,18 +141,18 @@ impl Cost {
     }
 
     /// Read the gold labels of a sentence, against which the following guesses are judged.
-    pub fn begin(&self, entities: &Entities, judge: &mut Judge, gold: &[u16]) {
+    pub fn begin(&self, entities: &Entities, span_scratch: &mut SpanScratch, gold: &[u16]) {
         match self {
-            Cost::F1 { .. } | Cost::PrecisionRecall { .. } => entities.spans(gold, &mut judge.gold),
+            Cost::F1 { .. } | Cost::PrecisionRecall { .. } => entities.spans(gold, &mut span_scratch.gold),
             Cost::Accuracy | Cost::Root | Cost::ZeroOne | Cost::Weighted { .. } | Cost::Function(_) => {}
         }
     }
 
-    pub fn of(&self, entities: &Entities, judge: &mut Judge, gold: &[u16], guess: &[u16]) -> Result<f64> {
+    pub fn of(&self, entities: &Entities, span_scratch: &mut SpanScratch, gold: &[u16], guess: &[u16]) -> Result<f64> {
         let wrong = || gold.iter().zip(guess).filter(|(a, b)| a != b).count();
         let mut right = || {
-            entities.spans(guess, &mut judge.guess);
-            (in_both(&judge.gold, &judge.guess), judge.gold.len(), judge.guess.len())
+            entities.spans(guess, &mut span_scratch.guess);
+            (count_common(&span_scratch.gold, &span_scratch.guess), span_scratch.gold.len(), span_scratch.guess.len())
         };
         Ok(match self {
             Cost::Accuracy => wrong() as f64,
@@ -162,11 +162,11 @@ impl Cost {
             Cost::F1 { cap } => match right() {
                 (_, 0, 0) => 1.0,
                 (0, _, _) => *cap,
-                (both, g, t) => cap.min((g + t) as f64 / (2 * both) as f64),
+                (common, g, t) => cap.min((g + t) as f64 / (2 * common) as f64),
             },
             Cost::PrecisionRecall { alpha } => {
-                let (both, g, t) = right();
-                alpha * (t - both) as f64 + (1.0 - alpha) * (g - both) as f64
+                let (common, g, t) = right();
+                alpha * (t - common) as f64 + (1.0 - alpha) * (g - common) as f64
             }
             Cost::Weighted { .. } => {
                 let token = |(&a, &b): (&u16, &u16)| self.of_token(entities, a, b).unwrap_or(0.0);
@@ -184,15 +184,15 @@ impl Cost {
 }
 
 /// Number of spans in both lists, each sorted by start.
-fn in_both(a: &[Span], b: &[Span]) -> usize {
-    let (mut i, mut j, mut both) = (0, 0, 0);
+fn count_common(a: &[Span], b: &[Span]) -> usize {
+    let (mut i, mut j, mut common) = (0, 0, 0);
     while i < a.len() && j < b.len() {
-        both += usize::from(a[i] == b[j]);
+        common += usize::from(a[i] == b[j]);
         match a[i].1.cmp(&b[j].1) {
             std::cmp::Ordering::Less => i += 1,
             std::cmp::Ordering::Greater => j += 1,
             std::cmp::Ordering::Equal => (i, j) = (i + 1, j + 1),
         }
     }
-    both
+    common
 }

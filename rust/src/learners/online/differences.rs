@@ -119,9 +119,16 @@ pub(super) struct Patterns {
 }
 
 impl Patterns {
-    /// Read the paths `kept` of `paths` [.., T], none of them gold, and call `touch` for every cell.
+    /// Read the paths `kept` of `paths` [.., T], none of them gold, and call `prefetch_cell` for every cell.
     #[inline(always)]
-    pub fn read(&mut self, tokens: &TokenCells, sentence: u32, paths: &[u16], kept: &[usize], touch: impl Fn(u32)) {
+    pub fn read(
+        &mut self,
+        tokens: &TokenCells,
+        sentence: u32,
+        paths: &[u16],
+        kept: &[usize],
+        prefetch_cell: impl Fn(u32),
+    ) {
         self.index.clear();
         self.items.clear();
         self.rows.clear();
@@ -143,7 +150,7 @@ impl Patterns {
                 }
                 for at in 0..self.used.len() {
                     let (label, pattern) = self.used[at];
-                    tokens.label_features(begin, t, label as u16, |cell, x| self.add(cell, x, pattern, &touch));
+                    tokens.label_features(begin, t, label as u16, |cell, x| self.add(cell, x, pattern, &prefetch_cell));
                 }
             }
             if t > 0 && (here || before) {
@@ -161,7 +168,7 @@ impl Patterns {
                     let (pair, pattern) = self.used[at];
                     let pair = [(pair >> 16) as u16, pair as u16];
                     tokens.edge_features(begin + t, pair, 1.0, &mut |cell, x| {
-                        self.add(cell, x, pattern, &touch);
+                        self.add(cell, x, pattern, &prefetch_cell);
                     });
                 }
             }
@@ -186,10 +193,10 @@ impl Patterns {
     }
 
     #[inline(always)]
-    fn add(&mut self, cell: u32, value: f32, pattern: u32, touch: &impl Fn(u32)) {
+    fn add(&mut self, cell: u32, value: f32, pattern: u32, prefetch_cell: &impl Fn(u32)) {
         let number = self.index.of(cell);
         if number == self.items.len() {
-            touch(cell);
+            prefetch_cell(cell);
             self.items.push(RowTerm { row: pattern, own: false, value });
             self.times[pattern as usize] += square(value);
             return;
@@ -229,7 +236,7 @@ impl Patterns {
             }
         } else {
             for (row, &times) in self.rows.chunks_exact(wide).zip(&self.times) {
-                stop::look();
+                stop::check();
                 for (i, &x) in row[..k].iter().enumerate().filter(|(_, &x)| x != 0.0) {
                     let x = f64::from(x) * times;
                     for (g, y) in g[i * wide..(i + 1) * wide].chunks_exact_mut(BLOCK).zip(row.chunks_exact(BLOCK)) {

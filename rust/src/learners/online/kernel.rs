@@ -42,9 +42,9 @@ pub struct KernelPerceptron {
     sums: Weights, // every change times the steps before it
     clock: f64,
     epochs: u64,
-    support: Vec<u32>, // distinct tokens with beta != 0
-    place: Vec<u32>,   // [U] 1 + position in `support`, or 0
-    own: Vec<f64>,     // [U] K(x, x)
+    support: Vec<u32>,     // distinct tokens with beta != 0
+    place: Vec<u32>,       // [U] 1 + position in `support`, or 0
+    self_kernel: Vec<f64>, // [U] K(x, x)
     chart: Chart,
     path: Vec<u16>,
     scratch: Vec<f64>,
@@ -83,9 +83,9 @@ impl KernelPerceptron {
         let limits = std::mem::take(&mut options.limits);
         let mut table = Betas::new(data, layout, kernel, limits, options.form, options.bytes)?;
         let n = table.distinct.len();
-        let own = match options.budget {
+        let self_kernel = match options.budget {
             None => Vec::new(),
-            Some(_) => (0..n as u32).map(|u| own(&mut table, u)).collect::<Result<_>>()?,
+            Some(_) => (0..n as u32).map(|u| self_kernel(&mut table, u)).collect::<Result<_>>()?,
         };
         Ok(KernelPerceptron {
             sums: Weights::new(if options.epochs.average { n } else { 0 }, l),
@@ -93,7 +93,7 @@ impl KernelPerceptron {
             epochs: 0,
             support: Vec::new(),
             place: vec![0; n],
-            own,
+            self_kernel,
             chart: Chart::new(l),
             path: Vec::new(),
             scratch: Vec::new(),
@@ -154,7 +154,7 @@ impl KernelPerceptron {
         });
         let mut tally = Tally::default();
         for &sentence in &order {
-            stop::look();
+            stop::check();
             self.step(sentence, &mut tally)?;
             self.clock += 1.0;
         }
@@ -177,7 +177,7 @@ impl KernelPerceptron {
         if wrong > 0 {
             let weight = f64::from(self.options.sample_weight.get(sentence as usize).copied().unwrap_or(1.0));
             tally.updates += usize::from(weight != 0.0);
-            tally.loss -= weight * self.chart.lead(&self.table.steps, gold, &path);
+            tally.loss -= weight * self.chart.margin(&self.table.steps, gold, &path);
             if weight != 0.0 {
                 self.update(begin, gold, &path, weight)?;
             }
@@ -211,7 +211,7 @@ impl KernelPerceptron {
         }
         if let Some(budget) = self.options.budget {
             while self.support.len() > budget {
-                self.forget()?;
+                self.remove_least_important()?;
             }
         }
         Ok(())
@@ -244,14 +244,15 @@ impl KernelPerceptron {
     }
 
     /// Remove the least important support token, the earlier one in case of ties.
-    fn forget(&mut self) -> Result<()> {
+    fn remove_least_important(&mut self) -> Result<()> {
         let l = self.table.layout.labels;
         let beta = &self.table.weights.beta;
-        let matter = |u: u32| {
+        let importance = |u: u32| {
             let square: f64 = beta[u as usize * l..][..l].iter().map(|x| x * x).sum();
-            square * self.own[u as usize]
+            square * self.self_kernel[u as usize]
         };
-        let least = self.support.iter().map(|&u| (matter(u), u)).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let least =
+            self.support.iter().map(|&u| (importance(u), u)).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         if let Some((_, u)) = least {
             let by: Vec<(u16, f64)> = (0..l)
                 .filter(|&y| beta[u as usize * l + y] != 0.0)
@@ -278,8 +279,8 @@ impl KernelPerceptron {
             (&mut w.start, &self.sums.start),
             (&mut w.end, &self.sums.end),
         ];
-        for (now, sums) in parts {
-            now.iter_mut().zip(sums).for_each(|(x, u)| *x -= u / clock);
+        for (current, sums) in parts {
+            current.iter_mut().zip(sums).for_each(|(x, u)| *x -= u / clock);
         }
         if let Some(budget) = self.options.budget {
             self.cut(&mut w.beta, budget);
@@ -290,9 +291,9 @@ impl KernelPerceptron {
     /// Keep only the `budget` most important tokens.
     fn cut(&self, beta: &mut [f64], budget: usize) {
         let l = self.table.layout.labels;
-        let matter = |row: &[f64], u: usize| row.iter().map(|x| x * x).sum::<f64>() * self.own[u];
+        let importance = |row: &[f64], u: usize| row.iter().map(|x| x * x).sum::<f64>() * self.self_kernel[u];
         let mut all: Vec<(f64, usize)> =
-            beta.chunks_exact(l).enumerate().map(|(u, row)| (matter(row, u), u)).filter(|x| x.0 > 0.0).collect();
+            beta.chunks_exact(l).enumerate().map(|(u, row)| (importance(row, u), u)).filter(|x| x.0 > 0.0).collect();
         all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         for &(_, u) in all.iter().skip(budget) {
             beta[u * l..(u + 1) * l].fill(0.0);
@@ -301,7 +302,7 @@ impl KernelPerceptron {
 }
 
 /// K(x, x). A kernel function is called for one pair.
-fn own(table: &mut Betas, u: u32) -> Result<f64> {
+fn self_kernel(table: &mut Betas, u: u32) -> Result<f64> {
     match &table.kernel {
         Kernel::Function(function) => {
             let one = block(&table.distinct.rows, std::iter::once(u as usize));

@@ -11,10 +11,10 @@ use crate::chain::lookback::Lookback;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::learners::online::cost::{Cost, Judge};
+use crate::learners::online::cost::{Cost, SpanScratch};
 use crate::learners::online::differences::Differences;
 use crate::learners::online::rule::Rule;
-use crate::learners::online::{afford_list, check, program, OnlineOptions, OnlineState};
+use crate::learners::online::{check, claim_gram, program, OnlineOptions, OnlineState};
 use crate::learners::tally::{not_finite, Tally};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
@@ -27,12 +27,12 @@ use crate::scores::online_layout::{OnlineWeights, TokenCells};
 use std::sync::Arc;
 
 /// Weights of the terms and the sums for their average, as in `OnlineWeights`.
-struct Far {
+struct LookbackWeights {
     rows: Vec<Lane>, // [rows, width]
     u: Vec<f64>,     // one per number of `rows`, empty without averaging
 }
 
-impl Far {
+impl LookbackWeights {
     #[inline(always)]
     fn add(&mut self, at: usize, amount: f32, clock: f64) {
         let w = &mut self.rows[at / WIDTH].0[at % WIDTH];
@@ -49,10 +49,10 @@ struct LearnerWork {
     node: Vec<Lane>,
     paths: Vec<u16>, // [k, T]
     scores: Vec<f64>,
-    kept: Vec<usize>, // which of the paths are not gold
-    lack: Vec<f64>,   // cost - w.d of each
+    kept: Vec<usize>,    // which of the paths are not gold
+    violation: Vec<f64>, // cost - w.d of each
     differences: Differences,
-    judge: Judge,
+    span_scratch: SpanScratch,
     gram: Vec<f64>,
     tau: Vec<f64>,
     memory: DocumentState,
@@ -73,8 +73,8 @@ pub struct Learner {
     seed: u64,
     epochs: u64,
     features: usize, // of the first order
-    bank: OnlineWeights,
-    far: Far,
+    online_weights: OnlineWeights,
+    lookback_weights: LookbackWeights,
     search: Search,
     scratch: LearnerWork,
 }
@@ -111,7 +111,7 @@ impl Learner {
                 "labels that occur once do not go with document features; leave one of them out".into(),
             ));
         }
-        afford_list(&data, layout.labels, options.rule.k())?;
+        claim_gram(&data, layout.labels, options.rule.k())?;
         let longest = data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
         let weights = budget::bytes(&[terms.rows(), terms.width() * WIDTH, 12]);
         budget::claim(
@@ -119,25 +119,25 @@ impl Learner {
             Search::bytes(&terms, options.rule.k(), longest).saturating_add(weights),
             "use a smaller k or history, or cut long sentences (max_length)",
         )?;
-        let (limits, price, epochs) = (options.limits, options.price, options.epochs);
+        let (limits, cost_options, epochs) = (options.limits, options.cost_options, options.epochs);
         let tokens = TokenCells::new(data, layout, &limits.forbidden, limits.support.as_ref())?;
         let width = tokens.width;
-        let augment = price.rows(tokens.labels, width);
+        let augment = cost_options.rows(tokens.labels, width);
         let numbers = terms.rows() * width * WIDTH;
         if tokens.cells().saturating_add(numbers) >= u32::MAX as usize {
             return Err(Error::Value("more than 4 billion weights; use a smaller m or p".into()));
         }
         Ok(Learner {
-            bank: OnlineWeights::new(&tokens, epochs.average, None),
-            far: Far {
+            online_weights: OnlineWeights::new(&tokens, epochs.average, None),
+            lookback_weights: LookbackWeights {
                 rows: vec![Lane::ZERO; terms.rows() * width],
                 u: vec![0.0; if epochs.average { numbers } else { 0 }],
             },
             tokens,
             words,
             rule: options.rule,
-            cost: price.cost,
-            entities: price.entities.unwrap_or_default(),
+            cost: cost_options.cost,
+            entities: cost_options.entities.unwrap_or_default(),
             augment,
             sample_weight: options.sample_weight,
             once: limits.once,
@@ -174,7 +174,7 @@ impl Learner {
                 None => unit..unit + 1,
             };
             for sentence in sentences {
-                stop::look();
+                stop::check();
                 step(self, sentence, &mut tally)?;
             }
         }
@@ -184,27 +184,30 @@ impl Learner {
 
     /// Current weights, or their average over all steps: those of the first order, then those of the terms.
     pub fn weights(&self, averaged: bool) -> Result<Vec<f64>> {
-        let (bank, far, terms) = (&self.bank, &self.far, self.search.terms());
-        if averaged && bank.u.is_empty() {
+        let (online_weights, lookback_weights, terms) =
+            (&self.online_weights, &self.lookback_weights, self.search.terms());
+        if averaged && online_weights.u.is_empty() {
             return Err(Error::Value("the average was not collected; make the learner with average=True".into()));
         }
-        let clock = bank.clock.max(1.0);
+        let clock = online_weights.clock.max(1.0);
         let mean = |w: f32, u: &[f64], at: usize| f64::from(w) - if averaged { u[at] / clock } else { 0.0 };
-        let mut out = self.tokens.gather(|c| mean(bank.w(c), &bank.u, c));
-        out.extend(places(terms).map(|at| mean(far.rows[at / WIDTH].0[at % WIDTH], &far.u, at)));
+        let mut out = self.tokens.gather(|c| mean(online_weights.w(c), &online_weights.u, c));
+        out.extend(
+            places(terms).map(|at| mean(lookback_weights.rows[at / WIDTH].0[at % WIDTH], &lookback_weights.u, at)),
+        );
         Ok(out)
     }
 
     /// State from which training resumes bit for bit: features of the first order, then those of the terms.
     pub fn state(&self) -> Result<OnlineState> {
-        let (bank, far) = (&self.bank, &self.far);
+        let (online_weights, lookback_weights) = (&self.online_weights, &self.lookback_weights);
         let mut sums = Vec::new();
-        if !bank.u.is_empty() {
-            sums = self.tokens.gather(|c| bank.u[c]);
-            sums.extend(places(self.search.terms()).map(|at| far.u[at]));
+        if !online_weights.u.is_empty() {
+            sums = self.tokens.gather(|c| online_weights.u[c]);
+            sums.extend(places(self.search.terms()).map(|at| lookback_weights.u[at]));
         }
         let weights = self.weights(false)?;
-        Ok(OnlineState { weights, sums, variance: Vec::new(), steps: bank.clock, epochs: self.epochs })
+        Ok(OnlineState { weights, sums, variance: Vec::new(), steps: online_weights.clock, epochs: self.epochs })
     }
 
     /// Resume from a state returned by `state`, or from other weights with the remaining arrays empty.
@@ -215,20 +218,20 @@ impl Learner {
         if !state.variance.is_empty() {
             return Err(Error::Value("learners with history have no variances; this state is of another one".into()));
         }
-        let (near, far) = state.weights.split_at(self.features);
-        let bank = &mut self.bank;
-        self.tokens.scatter(near, |c, x| bank.set_w(c, x as f32));
-        bank.refresh(&self.tokens);
-        self.far.rows = terms.lanes(&far.iter().map(|&x| x as f32).collect::<Vec<f32>>());
-        if !bank.u.is_empty() {
-            bank.u.fill(0.0);
-            self.far.u.fill(0.0);
-            let (u, far) = (&mut bank.u, &mut self.far.u);
-            let (near, further) = state.sums.split_at(self.features.min(state.sums.len()));
-            self.tokens.scatter(near, |c, x| u[c] = x);
-            places(&terms).zip(further).for_each(|(at, &x)| far[at] = x);
+        let (first_order, lookback) = state.weights.split_at(self.features);
+        let online_weights = &mut self.online_weights;
+        self.tokens.scatter(first_order, |c, x| online_weights.set_w(c, x as f32));
+        online_weights.refresh(&self.tokens);
+        self.lookback_weights.rows = terms.lanes(&lookback.iter().map(|&x| x as f32).collect::<Vec<f32>>());
+        if !online_weights.u.is_empty() {
+            online_weights.u.fill(0.0);
+            self.lookback_weights.u.fill(0.0);
+            let (u, lookback_u) = (&mut online_weights.u, &mut self.lookback_weights.u);
+            let (first_order, lookback_sums) = state.sums.split_at(self.features.min(state.sums.len()));
+            self.tokens.scatter(first_order, |c, x| u[c] = x);
+            places(&terms).zip(lookback_sums).for_each(|(at, &x)| lookback_u[at] = x);
         }
-        (bank.clock, self.epochs) = (state.steps, state.epochs);
+        (online_weights.clock, self.epochs) = (state.steps, state.epochs);
         Ok(())
     }
 }
@@ -244,7 +247,7 @@ dispatch!(fn step(learner: &mut Learner, sentence: u32, tally: &mut Tally) -> Re
 /// Decode a sentence, compare with its gold labels, change the weights.
 #[inline(always)]
 fn step_kernel<S: Find>(simd: S, learner: &mut Learner, sentence: u32, tally: &mut Tally) -> Result<()> {
-    let Learner { tokens, words, bank, far, search, scratch, .. } = learner;
+    let Learner { tokens, words, online_weights, lookback_weights, search, scratch, .. } = learner;
     let terms = *search.terms();
     let (width, (begin, end)) = (tokens.width, tokens.range(sentence));
     let gold = tokens.gold(sentence);
@@ -254,9 +257,9 @@ fn step_kernel<S: Find>(simd: S, learner: &mut Learner, sentence: u32, tally: &m
     for t in 0..n {
         let row = &mut scratch.node[t * width..(t + 1) * width];
         // SAFETY: the weights are those of the cells, and the row has the lanes of all labels.
-        unsafe { tokens.fill(simd, bank.lanes(), begin, t, row) };
+        unsafe { tokens.fill(simd, online_weights.lanes(), begin, t, row) };
         if let Some(words) = words {
-            scratch.memory.score(simd, &terms, &far.rows, words, begin + t, row);
+            scratch.memory.score(simd, &terms, &lookback_weights.rows, words, begin + t, row);
         }
         if !learner.augment.is_empty() {
             let y = gold[t] as usize * width;
@@ -266,7 +269,12 @@ fn step_kernel<S: Find>(simd: S, learner: &mut Learner, sentence: u32, tally: &m
         }
     }
     let same = words.as_ref().map_or(&[][..], |w| &w.same[begin..end]);
-    let x = Sentence { node: &scratch.node[..n * width], steps: bank.edge_scores(), rows: &far.rows, same };
+    let x = Sentence {
+        node: &scratch.node[..n * width],
+        steps: online_weights.edge_scores(),
+        rows: &lookback_weights.rows,
+        same,
+    };
     search.run(simd, &x, learner.rule.k(), &mut scratch.scores, &mut scratch.paths);
     if !scratch.scores.first().is_some_and(|x| x.is_finite()) {
         return Err(not_finite(sentence));
@@ -274,7 +282,7 @@ fn step_kernel<S: Find>(simd: S, learner: &mut Learner, sentence: u32, tally: &m
     if let Some(groups) = &learner.once {
         let lists = at_most_once::LISTS.into_iter().filter(|&more| terms.check_lists(more).is_ok());
         let (scores, paths) = (&mut scratch.scores, &mut scratch.paths);
-        lawful_first(groups, learner.rule.k(), n, lists, scores, paths, |more, scores, paths| {
+        prefer_allowed(groups, learner.rule.k(), n, lists, scores, paths, |more, scores, paths| {
             search::search(search, &x, more, scores, paths);
         });
     }
@@ -287,38 +295,38 @@ fn step_kernel<S: Find>(simd: S, learner: &mut Learner, sentence: u32, tally: &m
     // cost - w.d of every path that is not gold. The perceptron has no margin.
     let perceptron = learner.rule == Rule::Perceptron;
     let gold_score = search::score(&terms, &x, gold);
-    learner.cost.begin(&learner.entities, &mut scratch.judge, gold);
+    learner.cost.begin(&learner.entities, &mut scratch.span_scratch, gold);
     scratch.kept.clear();
-    scratch.lack.clear();
+    scratch.violation.clear();
     for j in 0..scratch.scores.len() {
         let path = &scratch.paths[j * n..(j + 1) * n];
         if path != gold {
             // In augmented decoding the node scores include the cost.
             let cost = match perceptron || !learner.augment.is_empty() {
                 true => 0.0,
-                false => learner.cost.of(&learner.entities, &mut scratch.judge, gold, path)?,
+                false => learner.cost.of(&learner.entities, &mut scratch.span_scratch, gold, path)?,
             };
             scratch.kept.push(j);
-            scratch.lack.push(cost + search::score(&terms, &x, path) - gold_score);
+            scratch.violation.push(cost + search::score(&terms, &x, path) - gold_score);
         }
     }
-    let worst = scratch.lack.iter().copied().fold(0.0, f64::max);
+    let worst = scratch.violation.iter().copied().fold(0.0, f64::max);
     if (perceptron && wrong > 0) || (!perceptron && worst > 0.0) {
-        tally.loss += f64::from(weight) * if perceptron { scratch.lack[0] } else { worst };
+        tally.loss += f64::from(weight) * if perceptron { scratch.violation[0] } else { worst };
         tally.updates += usize::from(change(learner, sentence, weight));
     }
-    let Learner { words, bank, scratch, .. } = learner;
+    let Learner { words, online_weights, scratch, .. } = learner;
     if let Some(words) = words {
         scratch.memory.add(words, begin, &scratch.paths[..n], terms.labels);
     }
-    bank.clock += 1.0;
+    online_weights.clock += 1.0;
     Ok(())
 }
 
 /// Update the weights after a sentence, by the kept paths and their losses. Return whether anything changed.
 #[inline(always)]
 fn change(learner: &mut Learner, sentence: u32, weight: f32) -> bool {
-    let Learner { tokens, words, bank, far, search, scratch, .. } = learner;
+    let Learner { tokens, words, online_weights, lookback_weights, search, scratch, .. } = learner;
     let (terms, (begin, end), gold) = (*search.terms(), tokens.range(sentence), tokens.gold(sentence));
     let n = end - begin;
     let same = words.as_ref().map_or(&[][..], |w| &w.same[begin..end]);
@@ -328,7 +336,7 @@ fn change(learner: &mut Learner, sentence: u32, weight: f32) -> bool {
     for (i, &j) in scratch.kept.iter().enumerate() {
         let path = &scratch.paths[j * n..(j + 1) * n];
         tokens.difference(sentence, gold, path, |cell, x| d.add(cell, x, i, k));
-        far_difference(&terms, words.as_ref().map(|w| (w, &scratch.memory)), begin, same, gold, path, |at, x| {
+        lookback_difference(&terms, words.as_ref().map(|w| (w, &scratch.memory)), begin, same, gold, path, |at, x| {
             d.add((base + at) as u32, x, i, k);
         });
     }
@@ -338,7 +346,7 @@ fn change(learner: &mut Learner, sentence: u32, weight: f32) -> bool {
     } else {
         d.gram(k, &mut scratch.gram);
         let limit = if let Rule::Mira { limit, .. } = learner.rule { limit } else { None };
-        program::solve(&scratch.gram, &scratch.lack, limit, &mut scratch.tau);
+        program::solve(&scratch.gram, &scratch.violation, limit, &mut scratch.tau);
     }
     let mut changed = false;
     for (&cell, row) in d.cells().iter().zip(d.amounts.chunks_exact(k)) {
@@ -347,18 +355,18 @@ fn change(learner: &mut Learner, sentence: u32, weight: f32) -> bool {
         if step != 0.0 {
             changed = true;
             match (cell as usize).checked_sub(base) {
-                None => bank.add(tokens, cell, step),
-                Some(at) => far.add(at, step, bank.clock),
+                None => online_weights.add(tokens, cell, step),
+                Some(at) => lookback_weights.add(at, step, online_weights.clock),
             }
         }
     }
     changed
 }
 
-/// Replace the k best paths by the k best lawful ones, from lists of increasing length. A cell's list consists of its
-/// own best paths, so this is as exact as lists are. If the longest list has no lawful path, the plain k best are
+/// Replace the k best paths by the k best allowed ones, from lists of increasing length. A cell's list consists of its
+/// own best paths, so this is as exact as lists are. If the longest list has no allowed path, the plain k best are
 /// kept: a step against them is better than none.
-fn lawful_first(
+fn prefer_allowed(
     groups: &Groups,
     k: usize,
     n: usize,
@@ -367,7 +375,7 @@ fn lawful_first(
     paths: &mut Vec<u16>,
     mut search: impl FnMut(usize, &mut Vec<f64>, &mut Vec<u16>),
 ) {
-    if n == 0 || paths.chunks_exact(n).all(|path| groups.lawful(path)) {
+    if n == 0 || paths.chunks_exact(n).all(|path| groups.allows(path)) {
         return;
     }
     let plain = (scores.clone(), paths.clone());
@@ -376,7 +384,7 @@ fn lawful_first(
         let whole = scores.len() < more; // all paths are in the list
         let mut kept = 0;
         for j in 0..scores.len() {
-            if kept < k && groups.lawful(&paths[j * n..(j + 1) * n]) {
+            if kept < k && groups.allows(&paths[j * n..(j + 1) * n]) {
                 paths.copy_within(j * n..(j + 1) * n, kept * n);
                 scores[kept] = scores[j];
                 kept += 1;
@@ -394,7 +402,7 @@ fn lawful_first(
 /// Call `add(number, amount)` for every feature of the terms in S(gold) - S(guess). Numbers are positions in the rows
 /// of lanes.
 #[inline(always)]
-fn far_difference(
+fn lookback_difference(
     terms: &Lookback,
     earlier: Option<(&Words, &DocumentState)>,
     begin: usize,

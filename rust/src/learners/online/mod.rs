@@ -2,7 +2,7 @@
 //!
 //! `rule` has one step of each learner, `differences` the feature differences of one path and of several, `cost` the
 //! cost of a wrong path, `program` the small quadratic program of k-best MIRA. Tokens and weights are those of
-//! `scores::cells`.
+//! `scores::online_layout`.
 
 pub mod cost;
 mod differences;
@@ -21,13 +21,13 @@ use crate::machine::system::shuffle::Generator;
 use crate::machine::system::stop;
 use crate::scores::check::check_given_weights;
 use crate::scores::online_layout::{OnlineWeights, TokenCells};
-use cost::{Cost, Price};
+use cost::{Cost, CostOptions};
 use rayon::prelude::*;
 use rule::{Rule, Task, Worker};
 use std::sync::Arc;
 
 /// Number of sentences that one thread decodes at a time in a batch epoch.
-const DECODE: usize = 256;
+const SENTENCES_PER_TASK: usize = 256;
 
 /// Schedule of epochs over a training set.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ pub struct EpochOptions {
 /// Training options.
 pub struct OnlineOptions {
     pub rule: Rule,
-    pub price: Price,
+    pub cost_options: CostOptions,
     pub epochs: EpochOptions,
     pub limits: Limits,
     pub sample_weight: Vec<f32>, // [N], or empty for all 1
@@ -53,7 +53,7 @@ pub struct OnlineOptions {
 
 /// One part of the training set with its own weights, between two mixings.
 struct Shard {
-    bank: OnlineWeights,
+    online_weights: OnlineWeights,
     worker: Worker,
     order: Vec<u32>,
 }
@@ -65,7 +65,7 @@ pub struct Online {
     options: EpochOptions,
     epochs: u64,
     features: usize,
-    bank: OnlineWeights,
+    online_weights: OnlineWeights,
     worker: Worker,
     shards: Vec<Shard>,
 }
@@ -98,23 +98,23 @@ impl OnlineState {
 }
 
 /// Bytes per weight: itself, its sum, its variance.
-const PER_CELL: usize = 20;
+const BYTES_PER_CELL: usize = 20;
 
 impl Online {
     pub fn new(data: Arc<Dataset>, layout: &Layout, options: OnlineOptions) -> Result<Online> {
         check(&data, layout, &options)?;
-        afford_list(&data, layout.labels, options.rule.k())?;
+        claim_gram(&data, layout.labels, options.rule.k())?;
         let (limits, epochs) = (options.limits, options.epochs);
         let tokens = TokenCells::new(data, layout, &limits.forbidden, limits.support.as_ref())?;
-        let augment = options.price.rows(tokens.labels, tokens.width);
+        let augment = options.cost_options.rows(tokens.labels, tokens.width);
         let (l, n) = (layout.labels, tokens.data.len());
-        let bank = OnlineWeights::new(&tokens, epochs.average, options.rule.variance());
+        let online_weights = OnlineWeights::new(&tokens, epochs.average, options.rule.variance());
         // Fixed assignment: sentence i belongs to shard i mod S.
         let parts = if epochs.batch { 1 } else { epochs.shards.clamp(1, n.max(1)) };
-        let bytes = budget::bytes(&[parts, tokens.cells(), PER_CELL]);
+        let bytes = budget::bytes(&[parts, tokens.cells(), BYTES_PER_CELL]);
         budget::claim(&format!("{parts} shards"), bytes, "use fewer shards")?;
         let shard = |s: usize| Shard {
-            bank: bank.clone(),
+            online_weights: online_weights.clone(),
             worker: Worker::new(l),
             order: (0..n as u32).filter(|&i| i as usize % parts == s).collect(),
         };
@@ -122,13 +122,21 @@ impl Online {
         let task = Task {
             tokens,
             rule: options.rule,
-            cost: options.price.cost,
-            entities: options.price.entities.unwrap_or_default(),
+            cost: options.cost_options.cost,
+            entities: options.cost_options.entities.unwrap_or_default(),
             augment,
             sample_weight: options.sample_weight,
             once: limits.once,
         };
-        Ok(Online { task, options: epochs, epochs: 0, features: layout.len(), bank, worker: Worker::new(l), shards })
+        Ok(Online {
+            task,
+            options: epochs,
+            epochs: 0,
+            features: layout.len(),
+            online_weights,
+            worker: Worker::new(l),
+            shards,
+        })
     }
 
     pub fn epochs(&self) -> u64 {
@@ -137,7 +145,7 @@ impl Online {
 
     /// Number of steps so far: sentences, or epochs in batch mode.
     pub fn steps(&self) -> f64 {
-        self.bank.clock
+        self.online_weights.clock
     }
 
     pub fn features(&self) -> usize {
@@ -166,7 +174,7 @@ impl Online {
             self.batch_epoch(order.unwrap_or_else(|| (0..n as u32).collect()))?
         } else if self.shards.is_empty() {
             let order = order.unwrap_or_else(|| self.order((0..n as u32).collect(), 0));
-            rule::learn(&self.task, &mut self.bank, &mut self.worker, &order)?
+            rule::learn(&self.task, &mut self.online_weights, &mut self.worker, &order)?
         } else {
             self.mixed_epoch()?
         };
@@ -185,7 +193,7 @@ impl Online {
             return Err(Error::Value(format!("steps {begin} to {end} are none of an epoch of {n} sentences")));
         }
         let order = self.order((0..n as u32).collect(), 0);
-        let tally = rule::learn(&self.task, &mut self.bank, &mut self.worker, &order[begin..end])?;
+        let tally = rule::learn(&self.task, &mut self.online_weights, &mut self.worker, &order[begin..end])?;
         self.epochs += u64::from(end == n);
         Ok(tally)
     }
@@ -199,19 +207,19 @@ impl Online {
 
     /// Decode everything under the same weights, in parallel, then apply the updates in the order of the sentences.
     fn batch_epoch(&mut self, order: Vec<u32>) -> Result<Tally> {
-        let (task, bank, stop) = (&self.task, &self.bank, stop::current());
-        let guessed: Vec<Result<(Tally, Vec<u16>)>> = order
-            .par_chunks(DECODE)
+        let (task, online_weights, stop) = (&self.task, &self.online_weights, stop::current());
+        let decoded: Vec<Result<(Tally, Vec<u16>)>> = order
+            .par_chunks(SENTENCES_PER_TASK)
             .map(|part| {
-                let _mine = stop.enter();
+                let _guard = stop.enter();
                 let mut guesses = Vec::new();
                 let mut worker = Worker::new(task.tokens.labels);
-                Ok((rule::decode(task, bank, &mut worker, part, &mut guesses)?, guesses))
+                Ok((rule::decode(task, online_weights, &mut worker, part, &mut guesses)?, guesses))
             })
             .collect();
-        let guessed = guessed.into_iter().collect::<Result<Vec<_>>>()?;
+        let decoded = decoded.into_iter().collect::<Result<Vec<_>>>()?;
         let mut tally = Tally::default();
-        for (part, (sums, guesses)) in order.chunks(DECODE).zip(guessed) {
+        for (part, (sums, guesses)) in order.chunks(SENTENCES_PER_TASK).zip(decoded) {
             tally.add(&sums);
             let mut at = 0;
             for &s in part {
@@ -220,12 +228,13 @@ impl Online {
                 at += gold.len();
                 if gold != guess {
                     let weight = task.sample_weight.get(s as usize).copied().unwrap_or(1.0);
-                    let bank = &mut self.bank;
-                    task.tokens.difference(s, gold, guess, |cell, x| bank.add(&task.tokens, cell, weight * x));
+                    let online_weights = &mut self.online_weights;
+                    task.tokens
+                        .difference(s, gold, guess, |cell, x| online_weights.add(&task.tokens, cell, weight * x));
                 }
             }
         }
-        self.bank.clock += 1.0;
+        self.online_weights.clock += 1.0;
         Ok(tally)
     }
 
@@ -233,7 +242,7 @@ impl Online {
     /// weights, and the mean of their final weights is the start of the next epoch. The average is over all weights of
     /// all shards.
     fn mixed_epoch(&mut self) -> Result<Tally> {
-        let (task, start, stop) = (&self.task, &self.bank, stop::current());
+        let (task, start, stop) = (&self.task, &self.online_weights, stop::current());
         let order = |mut order: Vec<u32>, shard: u64| {
             if self.options.shuffle {
                 Generator::new(self.options.seed, self.epochs, shard).shuffle(&mut order);
@@ -246,57 +255,57 @@ impl Online {
             .enumerate()
             .with_max_len(1)
             .map(|(s, shard)| {
-                let _mine = stop.enter();
-                shard.bank.clone_from(start);
-                shard.bank.u.fill(0.0);
-                shard.bank.clock = 0.0;
+                let _guard = stop.enter();
+                shard.online_weights.clone_from(start);
+                shard.online_weights.u.fill(0.0);
+                shard.online_weights.clock = 0.0;
                 let mut sorted = std::mem::take(&mut shard.order);
                 sorted.sort_unstable();
                 shard.order = order(sorted, s as u64);
-                rule::learn(task, &mut shard.bank, &mut shard.worker, &shard.order)
+                rule::learn(task, &mut shard.online_weights, &mut shard.worker, &shard.order)
             })
             .collect();
         let mut tally = Tally::default();
         for t in tallies {
             tally.add(&t?);
         }
-        self.mix();
+        self.mix_shards();
         Ok(tally)
     }
 
-    fn mix(&mut self) {
-        let (shards, bank) = (&self.shards, &mut self.bank);
+    fn mix_shards(&mut self) {
+        let (shards, online_weights) = (&self.shards, &mut self.online_weights);
         let parts = shards.len() as f64;
-        let before = bank.clock;
-        bank.clock += shards.iter().map(|s| s.bank.clock).sum::<f64>();
+        let before = online_weights.clock;
+        online_weights.clock += shards.iter().map(|s| s.online_weights.clock).sum::<f64>();
         for cell in 0..self.task.tokens.cells() {
-            let mean = (shards.iter().map(|s| f64::from(s.bank.w(cell))).sum::<f64>() / parts) as f32;
+            let mean = (shards.iter().map(|s| f64::from(s.online_weights.w(cell))).sum::<f64>() / parts) as f32;
             if self.options.average {
                 // The sum of the weights after every step is steps * w - u, for a shard and for the whole.
                 let of = |b: &OnlineWeights| b.clock * f64::from(b.w(cell)) - b.u[cell];
-                let old = before * f64::from(bank.w(cell)) - bank.u[cell];
-                let sum = old + shards.iter().map(|s| of(&s.bank)).sum::<f64>();
-                bank.u[cell] = bank.clock * f64::from(mean) - sum;
+                let old = before * f64::from(online_weights.w(cell)) - online_weights.u[cell];
+                let sum = old + shards.iter().map(|s| of(&s.online_weights)).sum::<f64>();
+                online_weights.u[cell] = online_weights.clock * f64::from(mean) - sum;
             }
-            bank.set_w(cell, mean);
+            online_weights.set_w(cell, mean);
         }
-        for (cell, v) in bank.variance.iter_mut().enumerate() {
-            *v = shards.iter().map(|s| s.bank.variance[cell]).sum::<f64>() / parts;
+        for (cell, v) in online_weights.variance.iter_mut().enumerate() {
+            *v = shards.iter().map(|s| s.online_weights.variance[cell]).sum::<f64>() / parts;
         }
-        bank.refresh(&self.task.tokens);
+        online_weights.refresh(&self.task.tokens);
     }
 
     /// Current weights, or their average over all steps, one per feature.
     pub fn weights(&self, averaged: bool) -> Result<Vec<f64>> {
-        let bank = &self.bank;
+        let online_weights = &self.online_weights;
         if averaged && !self.options.average {
             return Err(Error::Value("the average was not collected; make the learner with average=True".into()));
         }
-        let clock = bank.clock.max(1.0);
+        let clock = online_weights.clock.max(1.0);
         Ok(self.task.tokens.gather(|c| {
-            let w = f64::from(bank.w(c));
+            let w = f64::from(online_weights.w(c));
             if averaged {
-                w - bank.u[c] / clock
+                w - online_weights.u[c] / clock
             } else {
                 w
             }
@@ -304,13 +313,13 @@ impl Online {
     }
 
     pub fn state(&self) -> OnlineState {
-        let (bank, tokens) = (&self.bank, &self.task.tokens);
+        let (online_weights, tokens) = (&self.online_weights, &self.task.tokens);
         let gather = |v: &[f64]| if v.is_empty() { Vec::new() } else { tokens.gather(|c| v[c]) };
         OnlineState {
-            weights: tokens.gather(|c| f64::from(bank.w(c))),
-            sums: gather(&bank.u),
-            variance: gather(&bank.variance),
-            steps: bank.clock,
+            weights: tokens.gather(|c| f64::from(online_weights.w(c))),
+            sums: gather(&online_weights.u),
+            variance: gather(&online_weights.variance),
+            steps: online_weights.clock,
             epochs: self.epochs,
         }
     }
@@ -318,26 +327,26 @@ impl Online {
     /// Resume from a state returned by `state`, or from other weights with the remaining arrays empty.
     pub fn restore(&mut self, state: &OnlineState) -> Result<()> {
         state.check(self.features)?;
-        let (bank, tokens) = (&mut self.bank, &self.task.tokens);
-        tokens.scatter(&state.weights, |c, x| bank.set_w(c, x as f32));
-        if !bank.u.is_empty() {
-            bank.u.fill(0.0);
-            let u = &mut bank.u;
+        let (online_weights, tokens) = (&mut self.online_weights, &self.task.tokens);
+        tokens.scatter(&state.weights, |c, x| online_weights.set_w(c, x as f32));
+        if !online_weights.u.is_empty() {
+            online_weights.u.fill(0.0);
+            let u = &mut online_weights.u;
             tokens.scatter(&state.sums, |c, x| u[c] = x);
         }
-        if !bank.variance.is_empty() {
-            let v = &mut bank.variance;
+        if !online_weights.variance.is_empty() {
+            let v = &mut online_weights.variance;
             tokens.scatter(&state.variance, |c, x| v[c] = x);
         }
-        bank.clock = state.steps;
-        bank.refresh(tokens);
+        online_weights.clock = state.steps;
+        online_weights.refresh(tokens);
         self.epochs = state.epochs;
         Ok(())
     }
 }
 
 /// Reject lists of k paths per step whose program does not fit in memory: a Gram matrix of k by k.
-pub(crate) fn afford_list(data: &Dataset, labels: usize, k: usize) -> Result<()> {
+pub(crate) fn claim_gram(data: &Dataset, labels: usize, k: usize) -> Result<()> {
     let longest = data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
     let found = if k < 2 { 0 } else { budget::power(labels, longest, k) };
     let bytes = budget::bytes(&[found, found, 2 * size_of::<f64>()]);
@@ -359,17 +368,19 @@ pub(crate) fn check(data: &Dataset, layout: &Layout, options: &OnlineOptions) ->
         }
         Rule::Perceptron | Rule::Mira { limit: None, .. } => {}
     }
-    let price = &options.price;
+    let cost_options = &options.cost_options;
     if options.epochs.batch && options.rule != Rule::Perceptron {
         return value("batch mode is the perceptron's; the other learners need the weights of the step before".into());
     }
-    if price.augment && !price.cost.is_sum() {
+    if cost_options.augment && !cost_options.cost.is_sum() {
         return value("cost-augmented decoding needs a cost that is a sum over tokens: accuracy or weighted".into());
     }
-    if price.cost.needs_entities() && price.entities.as_ref().is_none_or(|e| e.kind.len() != layout.labels) {
+    if cost_options.cost.needs_entities()
+        && cost_options.entities.as_ref().is_none_or(|e| e.kind.len() != layout.labels)
+    {
         return value(format!("this cost reads entities: give their table for {} labels", layout.labels));
     }
-    let amounts: &[f64] = match price.cost {
+    let amounts: &[f64] = match cost_options.cost {
         Cost::F1 { cap } => &[cap],
         Cost::PrecisionRecall { alpha } => &[alpha, 1.0 - alpha],
         Cost::Weighted { alpha, beta, gamma } => &[alpha, beta, gamma],

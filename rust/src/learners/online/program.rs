@@ -8,11 +8,11 @@ use crate::machine::system::stop;
 /// Largest violation of the optimality conditions that is accepted, relative to max(1, max |b|).
 pub const TOLERANCE: f64 = 1e-6;
 /// Maximum number of sweeps or pair steps, after which the current solution is used.
-const MOST: usize = 10_000;
+const MAX_SWEEPS: usize = 10_000;
 /// Pivots of a Cholesky factor, relative to the diagonal of G, below which a difference depends on those before it.
 const DEPENDENT: f64 = 1e-14;
 /// Number of rows of G between two checks for a stop.
-const LOOK: usize = 64;
+const CHECK_INTERVAL: usize = 64;
 
 /// `tau` [k] receives the solution. Coordinates without curvature (a difference of no feature) stay 0.
 pub fn solve(g: &[f64], b: &[f64], limit: Option<f64>, tau: &mut Vec<f64>) {
@@ -31,14 +31,14 @@ pub fn solve(g: &[f64], b: &[f64], limit: Option<f64>, tau: &mut Vec<f64>) {
 /// Hildreth 1957: move one coordinate after the other to its optimum, cut at 0. Eight sweeps find the positive
 /// coordinates of most programs. `active_set` completes them, because sweeps converge slowly along nearly parallel
 /// differences. Return false if neither converges, as with contradictory constraints: then sum tau_j d_j stays
-/// bounded, but no tau does. `hasty`: return as soon as `active_set` fails.
-fn hildreth(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64, hasty: bool) -> bool {
+/// bounded, but no tau does. `stop_early`: return as soon as `active_set` fails.
+fn hildreth(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64, stop_early: bool) -> bool {
     let k = b.len();
-    for sweep in 0..MOST {
+    for sweep in 0..MAX_SWEEPS {
         let mut worst = 0.0f64;
         for j in 0..k {
-            if j % LOOK == 0 {
-                stop::look();
+            if j % CHECK_INTERVAL == 0 {
+                stop::check();
             }
             let curve = g[j * k + j];
             if curve <= 0.0 {
@@ -56,7 +56,7 @@ fn hildreth(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64, hasty: bool) 
             if active_set(g, b, None, tau, tolerance) {
                 return true;
             }
-            if hasty {
+            if stop_early {
                 return false;
             }
         }
@@ -72,39 +72,39 @@ fn pairs(g: &[f64], b: &[f64], c: f64, tau: &mut [f64], tolerance: f64) {
     let mut gains: Vec<f64> = b.to_vec();
     gains.push(0.0);
     let at = |i: usize, j: usize| if i < k && j < k { g[i * k + j] } else { 0.0 };
-    for move_ in 1..=MOST.saturating_mul(k) {
-        stop::look();
+    for iteration in 1..=MAX_SWEEPS.saturating_mul(k) {
+        stop::check();
         let usable = |j: usize| j == k || at(j, j) > 0.0;
         let (mut up, mut down) = (k, None::<usize>);
         for j in (0..=k).filter(|&j| usable(j)) {
             if gains[j] > gains[up] {
                 up = j;
             }
-            let held = if j == k { left } else { tau[j] };
-            if held > 0.0 && down.is_none_or(|d| gains[j] < gains[d]) {
+            let available = if j == k { left } else { tau[j] };
+            if available > 0.0 && down.is_none_or(|d| gains[j] < gains[d]) {
                 down = Some(j);
             }
         }
         let Some(down) = down else { return };
-        let rise = gains[up] - gains[down];
-        if rise <= tolerance {
+        let gain_difference = gains[up] - gains[down];
+        if gain_difference <= tolerance {
             return;
         }
         let curve = at(up, up) + at(down, down) - 2.0 * at(up, down);
-        let held = if down == k { left } else { tau[down] };
-        let step = if curve > 0.0 { held.min(rise / curve) } else { held };
+        let available = if down == k { left } else { tau[down] };
+        let step = if curve > 0.0 { available.min(gain_difference / curve) } else { available };
         for (j, amount) in [(up, step), (down, -step)] {
             let x = if j == k { &mut left } else { &mut tau[j] };
-            *x = if amount == -held { 0.0 } else { *x + amount };
+            *x = if amount == -available { 0.0 } else { *x + amount };
             for (i, gain) in gains.iter_mut().enumerate() {
                 *gain -= amount * at(i, j);
             }
         }
-        if move_.is_power_of_two() && move_ >= 8 * k {
+        if iteration.is_power_of_two() && iteration >= 8 * k {
             let scale = c / (c - left);
-            let mut whole: Vec<f64> = tau.iter().map(|t| t * scale).collect();
-            if left < c && active_set(g, b, Some(c), &mut whole, tolerance) {
-                tau.copy_from_slice(&whole);
+            let mut scaled: Vec<f64> = tau.iter().map(|t| t * scale).collect();
+            if left < c && active_set(g, b, Some(c), &mut scaled, tolerance) {
+                tau.copy_from_slice(&scaled);
                 return;
             }
         }
@@ -126,38 +126,38 @@ fn is_optimal(g: &[f64], b: &[f64], tau: &[f64], price: f64, tolerance: f64) -> 
 }
 
 /// Active-set method (Lawson & Hanson 1974, chapter 23) from a feasible tau: the optimum over the positive coordinates,
-/// then the coordinate that gains most joins them. Every step keeps tau feasible and never decreases the objective. With
-/// a limit C, sum tau stays C, from which it must start.
+/// then the coordinate that gains most joins them. Every step keeps tau feasible and never decreases the objective.
+/// With a limit C, sum tau stays C, from which it must start.
 ///
-/// Dependent differences leave their block of G without an inverse. A null vector z of it (sum z_j d_j = 0, and sum z_j = 0
-/// with a limit) moves tau at a constant rate b.z, so one of the coordinates can be moved to 0. If none of them decreases,
-/// z >= 0 with b.z > 0 proves that no point meets all constraints (Farkas).
+/// Dependent differences leave their block of G without an inverse. A null vector z of it (sum z_j d_j = 0, and sum z_j
+/// = 0 with a limit) moves tau at a constant rate b.z, so one of the coordinates can be moved to 0. If none of them
+/// decreases, z >= 0 with b.z > 0 proves that no point meets all constraints (Farkas).
 ///
 /// Return true if `tau` is the optimum. Otherwise `tau` is feasible, and at least as good as it was.
 fn active_set(g: &[f64], b: &[f64], limit: Option<f64>, tau: &mut [f64], tolerance: f64) -> bool {
     let k = b.len();
     let mut active: Vec<usize> = (0..k).filter(|&j| tau[j] > 0.0).collect();
     for _ in 0..8 * k + 8 {
-        stop::look();
+        stop::check();
         let (direction, longest) = match stationary(g, b, limit, &active) {
             Ok(x) => (active.iter().zip(&x).map(|(&j, x)| x - tau[j]).collect(), 1.0),
             Err(mut z) => {
                 let rate: f64 = active.iter().zip(&z).map(|(&j, z)| b[j] * z).sum();
-                let proof = z.iter().all(|z| z * rate >= 0.0);
-                if proof && rate.abs() > tolerance {
+                let unbounded = z.iter().all(|z| z * rate >= 0.0);
+                if unbounded && rate.abs() > tolerance {
                     return false;
                 }
-                if rate < 0.0 || proof {
+                if rate < 0.0 || unbounded {
                     z.iter_mut().for_each(|z| *z = -*z);
                 }
                 (z, f64::INFINITY)
             }
         };
-        let falling = active.iter().zip(&direction).filter(|(_, &d)| d < 0.0);
-        let step = falling.map(|(&j, d)| -tau[j] / d).fold(longest, f64::min);
+        let decreasing = active.iter().zip(&direction).filter(|(_, &d)| d < 0.0);
+        let step = decreasing.map(|(&j, d)| -tau[j] / d).fold(longest, f64::min);
         for (&j, &d) in active.iter().zip(&direction) {
-            let emptied = d < 0.0 && -tau[j] / d <= step;
-            tau[j] = if emptied { 0.0 } else { tau[j] + step * d };
+            let is_emptied = d < 0.0 && -tau[j] / d <= step;
+            tau[j] = if is_emptied { 0.0 } else { tau[j] + step * d };
         }
         let before = active.len();
         active.retain(|&j| tau[j] > 0.0);
@@ -178,10 +178,11 @@ fn active_set(g: &[f64], b: &[f64], limit: Option<f64>, tau: &mut [f64], toleran
     false
 }
 
-/// The stationary point of the objective over the active coordinates, with sum tau = C if that is given, or a null vector.
+/// The stationary point of the objective over the active coordinates, with sum tau = C if that is given, or a null
+/// vector.
 ///
-/// With a limit, m is added to every entry of G, which adds the constant m C^2 / 2 to the objective where sum tau = C. The
-/// block can then be inverted even if it is singular itself, unless a null vector has the sum 0.
+/// With a limit, m is added to every entry of G, which adds the constant m C^2 / 2 to the objective where sum tau = C.
+/// The block can then be inverted even if it is singular itself, unless a null vector has the sum 0.
 fn stationary(g: &[f64], b: &[f64], limit: Option<f64>, active: &[usize]) -> Result<Vec<f64>, Vec<f64>> {
     let (k, n) = (b.len(), active.len());
     let m = if limit.is_some() { active.iter().map(|j| g[j * k + j]).fold(0.0, f64::max) } else { 0.0 };
@@ -189,20 +190,20 @@ fn stationary(g: &[f64], b: &[f64], limit: Option<f64>, active: &[usize]) -> Res
     let mut c = vec![0.0; n * n];
     let (mut x, mut ones) = (vec![0.0; n], vec![0.0; n]);
     for i in 0..n {
-        if i >= LOOK {
-            stop::look();
+        if i >= CHECK_INTERVAL {
+            stop::check();
         }
         for j in 0..i {
             let sum = g[active[i] * k + active[j]] + m - dot(&c[i * n..i * n + j], &c[j * n..j * n + j]);
             c[i * n + j] = sum / c[j * n + j];
         }
         let row = &c[i * n..i * n + i];
-        let whole = g[active[i] * k + active[i]] + m;
-        let pivot = whole - dot(row, row);
-        if pivot <= DEPENDENT * whole {
+        let diagonal_entry = g[active[i] * k + active[i]] + m;
+        let pivot = diagonal_entry - dot(row, row);
+        if pivot <= DEPENDENT * diagonal_entry {
             // d_i = sum_j a_j d_j, where C' a is row i of the factor.
             let mut z: Vec<f64> = row.iter().map(|x| -x).collect();
-            back(&c, n, &mut z);
+            solve_transposed(&c, n, &mut z);
             z.push(1.0);
             z.resize(n, 0.0);
             return Err(z);
@@ -212,9 +213,9 @@ fn stationary(g: &[f64], b: &[f64], limit: Option<f64>, active: &[usize]) -> Res
         ones[i] = (1.0 - dot(row, &ones[..i])) / diagonal;
         c[i * n + i] = diagonal;
     }
-    back(&c, n, &mut x);
+    solve_transposed(&c, n, &mut x);
     if let Some(limit) = limit {
-        back(&c, n, &mut ones);
+        solve_transposed(&c, n, &mut ones);
         let excess = (x.iter().sum::<f64>() - limit) / ones.iter().sum::<f64>();
         x.iter_mut().zip(&ones).for_each(|(x, one)| *x -= excess * one);
     }
@@ -222,7 +223,7 @@ fn stationary(g: &[f64], b: &[f64], limit: Option<f64>, active: &[usize]) -> Res
 }
 
 /// Solve C' x = y in place, C the leading block of a lower triangular matrix with rows of n entries.
-fn back(c: &[f64], n: usize, x: &mut [f64]) {
+fn solve_transposed(c: &[f64], n: usize, x: &mut [f64]) {
     for i in (0..x.len()).rev() {
         let sum: f64 = (i + 1..x.len()).map(|j| c[j * n + i] * x[j]).sum();
         x[i] = (x[i] - sum) / c[i * n + i];
@@ -239,9 +240,9 @@ mod tests {
     use crate::machine::system::shuffle::Generator;
 
     #[test]
-    fn solutions_meet_the_optimality_conditions() {
-        let mut noise = Generator::new(11, 0, 0);
-        let mut draw = || noise.below(2001) as f64 / 500.0 - 2.0;
+    fn solutions_satisfy_the_optimality_conditions() {
+        let mut generator = Generator::new(11, 0, 0);
+        let mut draw = || generator.below(2001) as f64 / 500.0 - 2.0;
         for round in 0..500 {
             let (k, n) = (1 + round % 7, 1 + round % 5);
             // Few dimensions and repeated rows: dependent and identical differences.

@@ -3,10 +3,10 @@
 use crate::chain::viterbi::sentence::{Chart, Steps};
 use crate::machine::system::stop;
 
-use crate::chain::limits::at_most_once::{search::LawfulSearch, too_many, Groups};
+use crate::chain::limits::at_most_once::{search::AtMostOnceSearch, too_many, Groups};
 use crate::chain::limits::entities::Entities;
 use crate::error::Result;
-use crate::learners::online::cost::{Cost, Judge};
+use crate::learners::online::cost::{Cost, SpanScratch};
 use crate::learners::online::differences::{Differences, Patterns};
 use crate::learners::online::program;
 use crate::learners::tally::{not_finite, Tally};
@@ -78,16 +78,16 @@ pub struct Worker {
     varied: Steps,          // edge scores of the current sentence, with edge attributes
     steps: Vec<(u32, f32)>, // changes of cells by the perceptron
     differences: Differences,
-    shared: Patterns,
-    judge: Judge,
+    patterns: Patterns,
+    span_scratch: SpanScratch,
     path: Vec<u16>,
     paths: Vec<u16>, // [k, T]
     scores: Vec<f64>,
     kept: Vec<usize>, // which of the paths are not gold
     gram: Vec<f64>,
-    lack: Vec<f64>, // cost - w.d of each
+    violation: Vec<f64>, // cost - w.d of each
     tau: Vec<f64>,
-    search: LawfulSearch, // if labels may occur once
+    search: AtMostOnceSearch, // if labels may occur once
 }
 
 impl Worker {
@@ -97,35 +97,35 @@ impl Worker {
             varied: Steps::new(labels),
             steps: Vec::new(),
             differences: Differences::default(),
-            shared: Patterns::default(),
-            judge: Judge::default(),
+            patterns: Patterns::default(),
+            span_scratch: SpanScratch::default(),
             path: Vec::new(),
             paths: Vec::new(),
             scores: Vec::new(),
             kept: Vec::new(),
             gram: Vec::new(),
-            lack: Vec::new(),
+            violation: Vec::new(),
             tau: Vec::new(),
-            search: LawfulSearch::default(),
+            search: AtMostOnceSearch::default(),
         }
     }
 }
 
 /// Whether all paths of a list have at most one span per group.
-fn lawful(groups: &Groups, paths: &[u16], length: usize) -> bool {
-    length == 0 || paths.chunks_exact(length).all(|path| groups.lawful(path))
+fn all_allowed(groups: &Groups, paths: &[u16], length: usize) -> bool {
+    length == 0 || paths.chunks_exact(length).all(|path| groups.allows(path))
 }
 
-/// Keep the best path if it is lawful, or replace it by the best lawful one.
-fn keep_to(
+/// Keep the best path if it satisfies the constraint, or replace it by the best path that does.
+fn enforce_groups(
     groups: &Groups,
     chart: &Chart,
     steps: &Steps,
-    search: &mut LawfulSearch,
+    search: &mut AtMostOnceSearch,
     sentence: u32,
     path: &mut [u16],
 ) -> Result<()> {
-    if !groups.lawful(path) {
+    if !groups.allows(path) {
         search.of_chart(chart, steps, groups, 1).map_err(|n| too_many(sentence as usize, n))?;
         match search.paths.len() == path.len() {
             true => path.copy_from_slice(&search.paths),
@@ -137,26 +137,26 @@ fn keep_to(
 
 dispatch!(
     /// Take one step for each sentence of `order`.
-    pub fn learn(task: &Task, bank: &mut OnlineWeights, worker: &mut Worker, order: &[u32]) -> Result<Tally> = learn_kernel
+    pub fn learn(task: &Task, online_weights: &mut OnlineWeights, worker: &mut Worker, order: &[u32]) -> Result<Tally> = learn_kernel
 );
 
 #[inline(always)]
 fn learn_kernel<S: Find>(
     simd: S,
     task: &Task,
-    bank: &mut OnlineWeights,
+    online_weights: &mut OnlineWeights,
     worker: &mut Worker,
     order: &[u32],
 ) -> Result<Tally> {
     let mut tally = Tally::default();
     let k = task.rule.k();
     for (i, &sentence) in order.iter().enumerate() {
-        stop::look();
+        stop::check();
         let next = order.get(i + 1).copied().unwrap_or(sentence);
         let gold = task.tokens.gold(sentence);
         let weight = task.sample_weight.get(sentence as usize).copied().unwrap_or(1.0);
-        bank.run(simd, &task.tokens, &mut worker.chart, &mut worker.varied, sentence, next, &task.augment);
-        let steps = bank.steps(&task.tokens, &worker.varied);
+        online_weights.run(simd, &task.tokens, &mut worker.chart, &mut worker.varied, sentence, next, &task.augment);
+        let steps = online_weights.steps(&task.tokens, &worker.varied);
         if k == 1 {
             worker.path.resize(gold.len(), 0);
             let score = worker.chart.best_path(simd, steps, &mut worker.path);
@@ -164,14 +164,14 @@ fn learn_kernel<S: Find>(
                 return Err(not_finite(sentence));
             }
             if let Some(groups) = &task.once {
-                keep_to(groups, &worker.chart, steps, &mut worker.search, sentence, &mut worker.path)?;
+                enforce_groups(groups, &worker.chart, steps, &mut worker.search, sentence, &mut worker.path)?;
             }
         } else {
             worker.chart.best_paths(simd, steps, k, &mut worker.scores, &mut worker.paths);
             if !worker.scores.first().is_some_and(|x| x.is_finite()) {
                 return Err(not_finite(sentence));
             }
-            if let Some(groups) = task.once.as_ref().filter(|g| !lawful(g, &worker.paths, gold.len())) {
+            if let Some(groups) = task.once.as_ref().filter(|g| !all_allowed(g, &worker.paths, gold.len())) {
                 worker.search.of_chart(&worker.chart, steps, groups, k).map_err(|n| too_many(sentence as usize, n))?;
                 worker.scores.clear();
                 worker.scores.extend_from_slice(&worker.search.scores);
@@ -186,9 +186,9 @@ fn learn_kernel<S: Find>(
         tally.wrong_sentences += usize::from(wrong > 0);
         tally.wrong_tokens += wrong;
         if k > 1 || wrong > 0 {
-            tally.updates += usize::from(change(task, bank, worker, sentence, weight, &mut tally.loss)?);
+            tally.updates += usize::from(change(task, online_weights, worker, sentence, weight, &mut tally.loss)?);
         }
-        bank.clock += 1.0;
+        online_weights.clock += 1.0;
     }
     Ok(tally)
 }
@@ -198,7 +198,7 @@ fn learn_kernel<S: Find>(
 #[inline(always)]
 fn change(
     task: &Task,
-    bank: &mut OnlineWeights,
+    online_weights: &mut OnlineWeights,
     worker: &mut Worker,
     sentence: u32,
     weight: f32,
@@ -207,44 +207,47 @@ fn change(
     let (tokens, gold) = (&task.tokens, task.tokens.gold(sentence));
     match task.rule {
         Rule::Perceptron => {
-            let steps = bank.steps(tokens, &worker.varied);
-            *loss -= f64::from(weight) * worker.chart.lead(steps, gold, &worker.path);
+            let steps = online_weights.steps(tokens, &worker.varied);
+            *loss -= f64::from(weight) * worker.chart.margin(steps, gold, &worker.path);
             // Prefetch all cells first. Otherwise each addition would wait for its cell from memory.
             worker.steps.clear();
             tokens.difference(sentence, gold, &worker.path, |cell, x| {
-                bank.touch(cell);
+                online_weights.prefetch_cell(cell);
                 worker.steps.push((cell, weight * x));
             });
             for &(cell, x) in &worker.steps {
-                bank.add(tokens, cell, x);
+                online_weights.add(tokens, cell, x);
             }
             return Ok(weight != 0.0);
         }
-        Rule::Mira { k, limit } if k > 1 => return project(task, bank, worker, sentence, weight, limit, loss),
+        Rule::Mira { k, limit } if k > 1 => {
+            return project(task, online_weights, worker, sentence, weight, limit, loss)
+        }
         Rule::Mira { .. } | Rule::PassiveAggressive { .. } | Rule::Arow { .. } => {}
     }
     // One constraint: closed forms.
-    task.cost.begin(&task.entities, &mut worker.judge, gold);
-    let steps = bank.steps(tokens, &worker.varied);
-    let lack = lack(task, steps, &worker.chart, &mut worker.judge, gold, &worker.path)?;
-    if lack <= 0.0 {
+    task.cost.begin(&task.entities, &mut worker.span_scratch, gold);
+    let steps = online_weights.steps(tokens, &worker.varied);
+    let violation = violation(task, steps, &worker.chart, &mut worker.span_scratch, gold, &worker.path)?;
+    if violation <= 0.0 {
         return Ok(false);
     }
-    *loss += f64::from(weight) * lack;
+    *loss += f64::from(weight) * violation;
     let d = &mut worker.differences;
     d.begin();
     tokens.difference(sentence, gold, &worker.path, |cell, x| {
-        bank.touch(cell);
+        online_weights.prefetch_cell(cell);
         d.add(cell, x, 0, 1);
     });
     let square = |x: f32| f64::from(x) * f64::from(x);
     if let Rule::Arow { gamma, .. } = task.rule {
-        let spread = d.cells().iter().zip(&d.amounts).map(|(&c, &x)| square(x) * bank.variance[c as usize]);
-        let alpha = lack / (gamma + spread.sum::<f64>()) * f64::from(weight);
+        let variance_sum =
+            d.cells().iter().zip(&d.amounts).map(|(&c, &x)| square(x) * online_weights.variance[c as usize]);
+        let alpha = violation / (gamma + variance_sum.sum::<f64>()) * f64::from(weight);
         for (&c, &x) in d.cells().iter().zip(&d.amounts).filter(|(_, &x)| x != 0.0) {
-            let v = bank.variance[c as usize];
-            bank.add(tokens, c, (alpha * v * f64::from(x)) as f32);
-            bank.variance[c as usize] = 1.0 / (1.0 / v + f64::from(weight) * square(x) / gamma);
+            let v = online_weights.variance[c as usize];
+            online_weights.add(tokens, c, (alpha * v * f64::from(x)) as f32);
+            online_weights.variance[c as usize] = 1.0 / (1.0 / v + f64::from(weight) * square(x) / gamma);
         }
         return Ok(alpha > 0.0);
     }
@@ -253,28 +256,35 @@ fn change(
         return Ok(false); // both paths have the same features
     }
     let tau = match task.rule {
-        Rule::PassiveAggressive { second: true, c } => lack / (norm + 0.5 / c),
-        Rule::PassiveAggressive { second: false, c } | Rule::Mira { limit: Some(c), .. } => c.min(lack / norm),
-        Rule::Mira { limit: None, .. } => lack / norm,
+        Rule::PassiveAggressive { second: true, c } => violation / (norm + 0.5 / c),
+        Rule::PassiveAggressive { second: false, c } | Rule::Mira { limit: Some(c), .. } => c.min(violation / norm),
+        Rule::Mira { limit: None, .. } => violation / norm,
         Rule::Perceptron | Rule::Arow { .. } => unreachable!("{:?} took its step above", task.rule),
     } * f64::from(weight);
     for (&c, &x) in d.cells().iter().zip(&d.amounts) {
-        bank.add(tokens, c, (tau * f64::from(x)) as f32);
+        online_weights.add(tokens, c, (tau * f64::from(x)) as f32);
     }
     Ok(tau > 0.0)
 }
 
 /// cost - w.d of a path. In augmented decoding the chart's node scores include the cost.
-fn lack(task: &Task, steps: &Steps, chart: &Chart, judge: &mut Judge, gold: &[u16], path: &[u16]) -> Result<f64> {
-    let cost = if task.augment.is_empty() { task.cost.of(&task.entities, judge, gold, path)? } else { 0.0 };
-    Ok(cost - chart.lead(steps, gold, path))
+fn violation(
+    task: &Task,
+    steps: &Steps,
+    chart: &Chart,
+    span_scratch: &mut SpanScratch,
+    gold: &[u16],
+    path: &[u16],
+) -> Result<f64> {
+    let cost = if task.augment.is_empty() { task.cost.of(&task.entities, span_scratch, gold, path)? } else { 0.0 };
+    Ok(cost - chart.margin(steps, gold, path))
 }
 
 /// Step of k-best MIRA: project onto the margins of all paths at once.
 #[inline(always)]
 fn project(
     task: &Task,
-    bank: &mut OnlineWeights,
+    online_weights: &mut OnlineWeights,
     worker: &mut Worker,
     sentence: u32,
     weight: f32,
@@ -285,35 +295,35 @@ fn project(
     let n = gold.len();
     let path = |j: usize| j * n..(j + 1) * n;
     worker.kept.clear();
-    worker.lack.clear();
-    let steps = bank.steps(tokens, &worker.varied);
-    task.cost.begin(&task.entities, &mut worker.judge, gold);
+    worker.violation.clear();
+    let steps = online_weights.steps(tokens, &worker.varied);
+    task.cost.begin(&task.entities, &mut worker.span_scratch, gold);
     for j in 0..worker.scores.len() {
         if worker.paths[path(j)] != *gold {
             worker.kept.push(j);
             let guess = &worker.paths[path(j)];
-            worker.lack.push(lack(task, steps, &worker.chart, &mut worker.judge, gold, guess)?);
+            worker.violation.push(violation(task, steps, &worker.chart, &mut worker.span_scratch, gold, guess)?);
         }
     }
-    let worst = worker.lack.iter().copied().fold(0.0, f64::max);
+    let worst = worker.violation.iter().copied().fold(0.0, f64::max);
     if worst <= 0.0 {
         return Ok(false); // every margin holds
     }
     *loss += f64::from(weight) * worst;
-    let d = &mut worker.shared;
-    d.read(tokens, sentence, &worker.paths, &worker.kept, |cell| bank.touch(cell));
+    let d = &mut worker.patterns;
+    d.read(tokens, sentence, &worker.paths, &worker.kept, |cell| online_weights.prefetch_cell(cell));
     d.gram(worker.kept.len(), &mut worker.gram);
-    program::solve(&worker.gram, &worker.lack, limit, &mut worker.tau);
+    program::solve(&worker.gram, &worker.violation, limit, &mut worker.tau);
     for t in &mut worker.tau {
         *t *= f64::from(weight);
     }
-    d.each(&worker.tau, |cell, step| bank.add(tokens, cell, step as f32));
+    d.each(&worker.tau, |cell, step| online_weights.add(tokens, cell, step as f32));
     Ok(worker.tau.iter().any(|&t| t > 0.0))
 }
 
 dispatch!(
     /// Append the best paths of some sentences under fixed weights to `guesses`.
-    pub fn decode(task: &Task, bank: &OnlineWeights, worker: &mut Worker, sentences: &[u32], guesses: &mut Vec<u16>)
+    pub fn decode(task: &Task, online_weights: &OnlineWeights, worker: &mut Worker, sentences: &[u32], guesses: &mut Vec<u16>)
         -> Result<Tally> = decode_kernel
 );
 
@@ -321,18 +331,18 @@ dispatch!(
 fn decode_kernel<S: Find>(
     simd: S,
     task: &Task,
-    bank: &OnlineWeights,
+    online_weights: &OnlineWeights,
     worker: &mut Worker,
     sentences: &[u32],
     guesses: &mut Vec<u16>,
 ) -> Result<Tally> {
     let mut tally = Tally::default();
     for (i, &sentence) in sentences.iter().enumerate() {
-        stop::look();
+        stop::check();
         let next = sentences.get(i + 1).copied().unwrap_or(sentence);
         let gold = task.tokens.gold(sentence);
-        bank.run(simd, &task.tokens, &mut worker.chart, &mut worker.varied, sentence, next, &task.augment);
-        let steps = bank.steps(&task.tokens, &worker.varied);
+        online_weights.run(simd, &task.tokens, &mut worker.chart, &mut worker.varied, sentence, next, &task.augment);
+        let steps = online_weights.steps(&task.tokens, &worker.varied);
         let begin = guesses.len();
         guesses.resize(begin + gold.len(), 0);
         let guess = &mut guesses[begin..];
@@ -340,7 +350,7 @@ fn decode_kernel<S: Find>(
             return Err(not_finite(sentence));
         }
         if let Some(groups) = &task.once {
-            keep_to(groups, &worker.chart, steps, &mut worker.search, sentence, guess)?;
+            enforce_groups(groups, &worker.chart, steps, &mut worker.search, sentence, guess)?;
         }
         let wrong = gold.iter().zip(&*guess).filter(|(a, b)| a != b).count();
         tally.sentences += 1;
@@ -350,7 +360,7 @@ fn decode_kernel<S: Find>(
             let weight = task.sample_weight.get(sentence as usize).copied().unwrap_or(1.0);
             tally.wrong_sentences += 1;
             tally.updates += usize::from(weight != 0.0);
-            tally.loss -= f64::from(weight) * worker.chart.lead(steps, gold, guess);
+            tally.loss -= f64::from(weight) * worker.chart.margin(steps, gold, guess);
         }
     }
     Ok(tally)

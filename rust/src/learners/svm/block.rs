@@ -4,15 +4,15 @@
 //! max  b.alpha - 1/2 alpha' G alpha     0 <= alpha_j <= C,  sum alpha <= m C
 //! ```
 //!
-//! with m = 1 for one slack per sentence. With one slack per path m is the number of worst paths whose slacks count: the
-//! sum of the m largest hinge losses is max sum_j a_j lack_j over 0 <= a_j <= 1, sum a <= m.
+//! with m = 1 for one slack per sentence. With one slack per path m is the number of worst paths whose slacks count:
+//! the sum of the m largest hinge losses is max sum_j a_j violation_j over 0 <= a_j <= 1, sum a <= m.
 //!
-//! The gradient b - G alpha is kept, so that the rest of the corpus need not be known. G is a Gram matrix. A path with
+//! The gradient b - G alpha is kept, so the rest of the corpus need not be known. G is a Gram matrix. A path with
 //! the same features as gold has a row of zeros: its gradient is its bound, and all of C goes to it.
 
 /// Maximum number of steps per path of a block. A visit need not be exact, since the next one continues from its
 /// result.
-const MOST: usize = 20;
+const MAX_STEPS_PER_PATH: usize = 20;
 
 /// Result of one visit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -35,7 +35,7 @@ pub fn ascend(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, m: f64
         left = 0.0;
     }
     let mut gain = Visit::default();
-    for step in 0..MOST * k.max(1) {
+    for step in 0..MAX_STEPS_PER_PATH * k.max(1) {
         let (mut up, mut top) = (k, 0.0);
         let (mut down, mut low) = if left > 0.0 { (k, 0.0) } else { (k, f64::INFINITY) };
         for j in 0..k {
@@ -55,14 +55,14 @@ pub fn ascend(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, m: f64
         }
         let at = |i: usize, j: usize| if i < k && j < k { g[i * k + j] } else { 0.0 };
         let curve = at(up, up) + at(down, down) - 2.0 * at(up, down);
-        let held = if down == k { left } else { alpha[down] };
-        let room = if up == k { f64::INFINITY } else { c - alpha[up] };
-        let most = held.min(room);
-        let amount = if curve > 0.0 { most.min(violation / curve) } else { most };
+        let available = if down == k { left } else { alpha[down] };
+        let capacity = if up == k { f64::INFINITY } else { c - alpha[up] };
+        let max_amount = available.min(capacity);
+        let amount = if curve > 0.0 { max_amount.min(violation / curve) } else { max_amount };
         let x = if down == k { &mut left } else { &mut alpha[down] };
-        *x = if amount == held { 0.0 } else { *x - amount };
+        *x = if amount == available { 0.0 } else { *x - amount };
         let x = if up == k { &mut left } else { &mut alpha[up] };
-        *x = if amount == room { c } else { *x + amount };
+        *x = if amount == capacity { c } else { *x + amount };
         for (i, x) in gradient.iter_mut().enumerate() {
             *x -= amount * (at(i, up) - at(i, down));
         }
@@ -77,9 +77,9 @@ mod tests {
     use crate::machine::system::shuffle::Generator;
 
     #[test]
-    fn visits_lead_to_the_optimality_conditions() {
-        let mut noise = Generator::new(5, 0, 0);
-        let mut draw = || noise.below(2001) as f64 / 500.0 - 2.0;
+    fn visits_converge_to_the_optimality_conditions() {
+        let mut generator = Generator::new(5, 0, 0);
+        let mut draw = || generator.below(2001) as f64 / 500.0 - 2.0;
         for round in 0..300 {
             let (k, n) = (1 + round % 6, 1 + round % 5);
             let mut d: Vec<Vec<f64>> = (0..k).map(|_| (0..n).map(|_| draw().round()).collect()).collect();
@@ -111,14 +111,14 @@ mod tests {
                 }
                 let used: f64 = alpha.iter().sum();
                 // The price of the sum, if that is used up: the largest gradient of the paths below C.
-                let open = |j: &usize| alpha[*j] < c;
+                let is_below_c = |j: &usize| alpha[*j] < c;
                 let price = match used >= m * c - 1e-9 {
-                    true => (0..k).filter(open).map(|j| gradient[j]).fold(0.0, f64::max),
+                    true => (0..k).filter(is_below_c).map(|j| gradient[j]).fold(0.0, f64::max),
                     false => 0.0,
                 };
                 for j in 0..k {
-                    let want = b[j] - (0..k).map(|i| g[j * k + i] * alpha[i]).sum::<f64>();
-                    assert!((gradient[j] - want).abs() < 1e-7);
+                    let expected = b[j] - (0..k).map(|i| g[j * k + i] * alpha[i]).sum::<f64>();
+                    assert!((gradient[j] - expected).abs() < 1e-7);
                     assert!(alpha[j] >= 0.0 && alpha[j] <= c);
                     assert!(alpha[j] >= c || gradient[j] <= price + 1e-6, "{round} {c} {m} {gradient:?} {alpha:?}");
                     assert!(alpha[j] <= 1e-9 || gradient[j] >= price - 1e-6, "{round} {gradient:?} {alpha:?}");

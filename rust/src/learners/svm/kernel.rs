@@ -16,8 +16,8 @@ use crate::scores::kernel::table::Betas;
 
 pub struct KernelSpace {
     pub table: Betas,
-    edges: Vec<f64>, // [L * L + 2 L] scratch, 0 between calls
-    near: Vec<f64>,  // [positions, positions] kernel values of a sentence
+    edges: Vec<f64>,         // [L * L + 2 L] scratch, 0 between calls
+    kernel_values: Vec<f64>, // [positions, positions] kernel values of a sentence
     by: Vec<(u16, f64)>,
     failed: Option<Error>,
 }
@@ -25,7 +25,7 @@ pub struct KernelSpace {
 impl KernelSpace {
     pub fn new(table: Betas) -> KernelSpace {
         let l = table.layout.labels;
-        KernelSpace { table, edges: vec![0.0; l * l + 2 * l], near: Vec::new(), by: Vec::new(), failed: None }
+        KernelSpace { table, edges: vec![0.0; l * l + 2 * l], kernel_values: Vec::new(), by: Vec::new(), failed: None }
     }
 
     /// The error of a kernel function, if there was one.
@@ -96,14 +96,14 @@ impl Space for KernelSpace {
         let data = self.table.data.clone();
         let gold = &data.gold[begin..end];
         let last = &paths[paths.len() - n..];
-        let any: Vec<usize> = (0..n).filter(|&t| paths.chunks_exact(n).any(|p| p[t] != gold[t])).collect();
-        self.near.clear();
-        self.near.resize(n * n, 0.0);
+        let differing: Vec<usize> = (0..n).filter(|&t| paths.chunks_exact(n).any(|p| p[t] != gold[t])).collect();
+        self.kernel_values.clear();
+        self.kernel_values.resize(n * n, 0.0);
         for s in (0..n).filter(|&s| last[s] != gold[s]) {
-            for &t in &any {
+            for &t in &differing {
                 let (a, b) = (self.table.distinct.of[begin + s], self.table.distinct.of[begin + t]);
                 match self.table.kernel_of(a, b) {
-                    Ok(k) => self.near[s * n + t] = k,
+                    Ok(k) => self.kernel_values[s * n + t] = k,
                     Err(error) => self.failed = Some(error),
                 }
             }
@@ -116,12 +116,12 @@ impl Space for KernelSpace {
             Self::transitions(table, gold, path, |cell, x| sum += edges[cell] * x);
             for s in (0..n).filter(|&s| last[s] != gold[s]) {
                 for t in (0..n).filter(|&t| path[t] != gold[t]) {
-                    let same = |a: u16, b: u16| f64::from(u8::from(a == b));
-                    let n_n = same(gold[s], gold[t]) + same(last[s], path[t])
-                        - same(gold[s], path[t])
-                        - same(last[s], gold[t]);
-                    if n_n != 0.0 {
-                        sum += n_n * self.near[s * n + t];
+                    let is_same = |a: u16, b: u16| f64::from(u8::from(a == b));
+                    let label_product = is_same(gold[s], gold[t]) + is_same(last[s], path[t])
+                        - is_same(gold[s], path[t])
+                        - is_same(last[s], gold[t]);
+                    if label_product != 0.0 {
+                        sum += label_product * self.kernel_values[s * n + t];
                     }
                 }
             }
@@ -172,7 +172,7 @@ impl Space for KernelSpace {
 
     /// Scores are sums in double precision, so accumulated rounding is far below the gap. The betas are recomputed, so
     /// that those that became 0 are exactly 0.
-    fn restate(&mut self, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> (f64, f64) {
+    fn recompute_weights(&mut self, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> (f64, f64) {
         let l = self.table.layout.labels;
         self.table.weights.beta.fill(0.0);
         for (sentence, path, amount) in each {

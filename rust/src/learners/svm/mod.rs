@@ -36,17 +36,17 @@ use space::{Space, SpaceWork};
 /// Maximum number of passes over the working sets in an epoch.
 const PASSES: usize = 10;
 /// Another pass follows while one gains at least this share of the gain of the decoding pass.
-const WORTH: f64 = 0.1;
+const MIN_PASS_GAIN: f64 = 0.1;
 /// Number of epochs that a path without alpha is kept.
-const STAY: u8 = 2;
+const MAX_IDLE_EPOCHS: u8 = 2;
 /// A sentence that was satisfied this many times is not visited until the gap finds it violated.
-const QUIET: u8 = 2;
+const MAX_SATISFIED: u8 = 2;
 /// Number of sentences that one thread decodes at a time.
-const TASK: usize = 64;
+const SENTENCES_PER_TASK: usize = 64;
 
 /// Wrong paths of one sentence with their alphas.
 #[derive(Clone, Default)]
-struct Set {
+struct WorkingSet {
     paths: Vec<u16>, // [k, T]
     alpha: Vec<f64>, // [k]
     bound: Vec<f64>, // [k] b
@@ -74,15 +74,15 @@ pub struct SolverState {
 #[derive(Default)]
 struct WrongPaths {
     truncated: bool,
-    paths: Vec<u16>, // [k, T]
-    lack: Vec<f64>,  // [k] b - 1/2 w.d
+    paths: Vec<u16>,     // [k, T]
+    violation: Vec<f64>, // [k] b - 1/2 w.d
 }
 
 /// A training set and its alphas.
 pub struct Solver<S: Space> {
     pub space: S,
     options: SvmOptions,
-    sets: Vec<Set>,
+    sets: Vec<WorkingSet>,
     quiet: Vec<u8>, // [N] times satisfied in a row
     cost: Vec<Lane>,
     epsilon: f64, // violations below it are ignored
@@ -117,7 +117,7 @@ impl<S: Space> Solver<S> {
         }
         Ok(Solver {
             space,
-            sets: vec![Set::default(); n],
+            sets: vec![WorkingSet::default(); n],
             quiet: vec![0; n],
             cost,
             epsilon: 1e-3 * options.tolerance.min(1.0),
@@ -150,9 +150,11 @@ impl<S: Space> Solver<S> {
     pub fn epoch(&mut self) -> Result<SolverState> {
         let n = self.sets.len();
         let mut order: Vec<u32> = (0..n as u32)
-            .filter(|&i| self.quiet[i as usize] < QUIET && self.c(i as usize) > 0.0 && !self.space.gold(i).is_empty())
+            .filter(|&i| {
+                self.quiet[i as usize] < MAX_SATISFIED && self.c(i as usize) > 0.0 && !self.space.gold(i).is_empty()
+            })
             .collect();
-        self.mix(&mut order, 0);
+        self.shuffle_order(&mut order, 0);
         let decoded = order.len();
         let mut first = 0.0;
         for (at, &i) in order.iter().enumerate() {
@@ -162,12 +164,12 @@ impl<S: Space> Solver<S> {
         for pass in 1..=PASSES {
             order.clear();
             order.extend((0..n as u32).filter(|&i| !self.sets[i as usize].alpha.is_empty()));
-            self.mix(&mut order, pass as u64);
+            self.shuffle_order(&mut order, pass as u64);
             let mut rise = 0.0;
             for &i in &order {
                 rise += self.visit(i, None)?.rise;
             }
-            if rise <= WORTH * first {
+            if rise <= MIN_PASS_GAIN * first {
                 break;
             }
         }
@@ -178,7 +180,7 @@ impl<S: Space> Solver<S> {
         Ok(state)
     }
 
-    fn mix(&self, order: &mut [u32], pass: u64) {
+    fn shuffle_order(&self, order: &mut [u32], pass: u64) {
         if self.options.shuffle {
             Generator::new(self.options.seed, self.epochs, pass).shuffle(order);
         }
@@ -186,14 +188,14 @@ impl<S: Space> Solver<S> {
 
     /// Optimise the alphas of a sentence. With `decode`, the sentence visited next, search for violating paths first.
     fn visit(&mut self, i: u32, decode: Option<u32>) -> Result<Visit> {
-        stop::look();
+        stop::check();
         let (at, c) = (i as usize, self.c(i as usize));
         match decode {
             Some(next) => {
                 self.space.run(&mut self.work, i, next, &self.cost);
                 let k = self.options.counted().min(self.sets[at].alpha.len() + 1) + 1;
                 let mut found = std::mem::take(&mut self.found);
-                look(&self.space, &self.options, &mut self.work, i, k, &mut found)?;
+                find_wrong_paths(&self.space, &self.options, &mut self.work, i, k, &mut found)?;
                 let worst = self.fill_gradient(i);
                 self.extend(i, &found, if self.options.slack.is_shared() { worst } else { 0.0 });
                 self.found = found;
@@ -232,9 +234,9 @@ impl<S: Space> Solver<S> {
         self.gradient.clear();
         let mut worst = 0.0f64;
         for path in set.paths.chunks_exact(gold.len()) {
-            let lack = self.options.lack(&self.work, steps, gold, path);
-            worst = worst.max(lack);
-            self.gradient.push(lack);
+            let violation = self.options.violation(&self.work, steps, gold, path);
+            worst = worst.max(violation);
+            self.gradient.push(violation);
         }
         worst
     }
@@ -243,17 +245,17 @@ impl<S: Space> Solver<S> {
     fn extend(&mut self, i: u32, found: &WrongPaths, slack: f64) {
         let gold = self.space.gold(i);
         let n = gold.len();
-        for (j, &lack) in found.lack.iter().enumerate() {
+        for (j, &violation) in found.violation.iter().enumerate() {
             let path = &found.paths[j * n..(j + 1) * n];
             let set = &mut self.sets[i as usize];
-            if lack <= slack + self.epsilon || set.paths.chunks_exact(n).any(|p| p == path) {
+            if violation <= slack + self.epsilon || set.paths.chunks_exact(n).any(|p| p == path) {
                 continue;
             }
             set.paths.extend_from_slice(path);
             self.space.products(i, &set.paths, &mut self.products);
             set.push(self.options.bound(self.space.gold(i), path), &self.products);
-            set.mark(self.space.gold(i));
-            self.gradient.push(lack);
+            set.update_positions(self.space.gold(i));
+            self.gradient.push(violation);
         }
     }
 
@@ -264,8 +266,8 @@ impl<S: Space> Solver<S> {
             for j in 0..k {
                 set.idle[j] = if set.alpha[j] > 0.0 { 0 } else { set.idle[j].saturating_add(1) };
             }
-            if set.idle.iter().any(|&x| x >= STAY) {
-                set.keep(self.space.gold(i as u32));
+            if set.idle.iter().any(|&x| x >= MAX_IDLE_EPOCHS) {
+                set.drop_idle(self.space.gold(i as u32));
             }
         }
     }
@@ -275,34 +277,34 @@ impl<S: Space> Solver<S> {
         let mut state = SolverState::default();
         let mut linear = 0.0;
         for set in &self.sets {
-            let held = set.alpha.iter().filter(|&&a| a > 0.0).count();
-            state.paths += held;
-            state.active += usize::from(held > 0);
+            let active_paths = set.alpha.iter().filter(|&&a| a > 0.0).count();
+            state.paths += active_paths;
+            state.active += usize::from(active_paths > 0);
             linear += set.alpha.iter().zip(&set.bound).map(|(a, b)| a * b).sum::<f64>();
         }
         let half = |(i, path, alpha)| (i, path, 0.5 * alpha);
         let sets = &self.sets;
-        let (exact, seen) = self.space.restate(&mut alphas(sets).map(half));
+        let (exact, used_norm) = self.space.recompute_weights(&mut alphas(sets).map(half));
         (state.norm, state.dual) = (exact, linear - 0.5 * exact);
         let (space, options, cost) = (&self.space, &self.options, &self.cost);
         let (n, k) = (self.sets.len(), options.counted().saturating_add(1));
         let labels = self.work.chart.labels;
-        let tasks: Vec<usize> = (0..n.div_ceil(TASK)).collect();
+        let tasks: Vec<usize> = (0..n.div_ceil(SENTENCES_PER_TASK)).collect();
         let stop = stop::current();
-        let looks: Vec<Result<Vec<WrongPaths>>> = tasks
+        let found_paths: Vec<Result<Vec<WrongPaths>>> = tasks
             .par_iter()
             .map_init(
                 || SpaceWork::new(labels),
                 |work, &task| {
-                    let _mine = stop.enter();
-                    let end = ((task + 1) * TASK).min(n);
-                    (task * TASK..end)
+                    let _guard = stop.enter();
+                    let end = ((task + 1) * SENTENCES_PER_TASK).min(n);
+                    (task * SENTENCES_PER_TASK..end)
                         .map(|i| {
-                            stop::look();
+                            stop::check();
                             let mut found = WrongPaths::default();
                             if !space.gold(i as u32).is_empty() {
                                 space.run(work, i as u32, (i + 1).min(end - 1) as u32, cost);
-                                look(space, options, work, i as u32, k, &mut found)?;
+                                find_wrong_paths(space, options, work, i as u32, k, &mut found)?;
                             }
                             Ok(found)
                         })
@@ -312,9 +314,9 @@ impl<S: Space> Solver<S> {
             .collect();
         let mut slack = 0.0;
         let mut i = 0;
-        for part in looks {
+        for part in found_paths {
             for found in part? {
-                let xi: f64 = found.lack.iter().filter(|&&x| x > 0.0).sum();
+                let xi: f64 = found.violation.iter().filter(|&&x| x > 0.0).sum();
                 slack += self.c(i) * xi;
                 state.slack += xi;
                 state.violated += usize::from(xi > 0.0);
@@ -324,19 +326,19 @@ impl<S: Space> Solver<S> {
                 i += 1;
             }
         }
-        state.primal = 0.5 * seen + slack;
+        state.primal = 0.5 * used_norm + slack;
         if !(state.primal.is_finite() && state.dual.is_finite()) {
             return Err(Error::Training("the objective is not finite; scale real-valued attributes down".into()));
         }
         // A block below this share of the target gap is as good as solved.
         let total: f64 = (0..n).map(|i| self.c(i)).sum();
-        let aim = self.options.tolerance * state.primal.max(f64::MIN_POSITIVE);
-        self.epsilon = (0.1 * aim / total.max(f64::MIN_POSITIVE)).clamp(1e-9, 1e-2);
+        let target_gap = self.options.tolerance * state.primal.max(f64::MIN_POSITIVE);
+        self.epsilon = (0.1 * target_gap / total.max(f64::MIN_POSITIVE)).clamp(1e-9, 1e-2);
         Ok(state)
     }
 }
 
-fn alphas(sets: &[Set]) -> impl Iterator<Item = (u32, &[u16], f64)> {
+fn alphas(sets: &[WorkingSet]) -> impl Iterator<Item = (u32, &[u16], f64)> {
     sets.iter().enumerate().flat_map(|(i, set)| {
         let n = set.paths.len() / set.alpha.len().max(1);
         (0..set.alpha.len())
@@ -355,13 +357,13 @@ impl SvmOptions {
     }
 
     /// b - 1/2 w.d of a path. With rescaled margins the chart's node scores include twice b.
-    fn lack(&self, work: &SpaceWork, steps: &Steps, gold: &[u16], path: &[u16]) -> f64 {
-        (if self.rescale { 0.0 } else { 1.0 }) - 0.5 * work.chart.lead(steps, gold, path)
+    fn violation(&self, work: &SpaceWork, steps: &Steps, gold: &[u16], path: &[u16]) -> f64 {
+        (if self.rescale { 0.0 } else { 1.0 }) - 0.5 * work.chart.margin(steps, gold, path)
     }
 }
 
 /// The k - 1 worst wrong paths of a sentence whose scores are in the chart.
-fn look<S: Space>(
+fn find_wrong_paths<S: Space>(
     space: &S,
     options: &SvmOptions,
     work: &mut SpaceWork,
@@ -372,7 +374,7 @@ fn look<S: Space>(
     let gold = space.gold(i);
     let n = gold.len();
     found.paths.clear();
-    found.lack.clear();
+    found.violation.clear();
     let mut path = std::mem::take(&mut work.path);
     path.resize(n, 0);
     let score = best_path(&work.chart, space.steps(work), &mut path);
@@ -398,14 +400,14 @@ fn look<S: Space>(
     work.path = path;
     let steps = space.steps(work);
     for path in found.paths.chunks_exact(n) {
-        found.lack.push(options.lack(work, steps, gold, path));
+        found.violation.push(options.violation(work, steps, gold, path));
     }
     // There may be more only if the last path examined still violates.
-    found.truncated &= found.lack.last().is_some_and(|&x| x > 0.0);
+    found.truncated &= found.violation.last().is_some_and(|&x| x > 0.0);
     Ok(())
 }
 
-impl Set {
+impl WorkingSet {
     /// Add a path, whose labels are in place: its bound, and its products with all paths, itself last.
     fn push(&mut self, bound: f64, products: &[f64]) {
         let k = self.alpha.len();
@@ -422,9 +424,9 @@ impl Set {
     }
 
     /// Drop the paths that were idle for too long.
-    fn keep(&mut self, gold: &[u16]) {
+    fn drop_idle(&mut self, gold: &[u16]) {
         let (k, n) = (self.alpha.len(), gold.len());
-        let kept: Vec<usize> = (0..k).filter(|&j| self.idle[j] < STAY).collect();
+        let kept: Vec<usize> = (0..k).filter(|&j| self.idle[j] < MAX_IDLE_EPOCHS).collect();
         self.gram =
             kept.iter().flat_map(|&i| kept.iter().map(move |&j| (i, j))).map(|(i, j)| self.gram[i * k + j]).collect();
         self.paths = kept.iter().flat_map(|&j| self.paths[j * n..(j + 1) * n].iter().copied()).collect();
@@ -432,11 +434,11 @@ impl Set {
         self.bound = kept.iter().map(|&j| self.bound[j]).collect();
         self.idle = kept.iter().map(|&j| self.idle[j]).collect();
         self.at.clear();
-        self.mark(gold);
+        self.update_positions(gold);
     }
 
     /// Record the positions where a path differs from gold.
-    fn mark(&mut self, gold: &[u16]) {
+    fn update_positions(&mut self, gold: &[u16]) {
         let n = gold.len();
         let differs = |t: usize| self.paths.chunks_exact(n).any(|p| p[t] != gold[t]);
         self.at = (0..n).filter(|&t| differs(t)).map(|t| t as u32).collect();

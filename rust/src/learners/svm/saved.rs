@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::learners::svm::space::{Space, SpaceState};
-use crate::learners::svm::{alphas, Set, Solver};
+use crate::learners::svm::{alphas, Solver, WorkingSet};
 
 /// The state after an epoch. The paths of all sentences are concatenated.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,9 +21,9 @@ pub struct SvmState {
 }
 
 /// Take the next `n` elements of an array, fewer at its end.
-fn next<'a, T>(rest: &mut &'a [T], n: usize) -> &'a [T] {
-    let (here, behind) = rest.split_at(n.min(rest.len()));
-    *rest = behind;
+fn take_next<'a, T>(rest: &mut &'a [T], n: usize) -> &'a [T] {
+    let (here, tail) = rest.split_at(n.min(rest.len()));
+    *rest = tail;
     here
 }
 
@@ -49,37 +49,37 @@ impl<S: Space> Solver<S> {
 
     /// Resume from a state of a solver with the same data and options.
     pub fn restore(&mut self, state: SvmState) -> Result<()> {
-        let other = || Error::Value("the state belongs to other data; train again from the start".into());
+        let mismatch = || Error::Value("the state belongs to other data; train again from the start".into());
         let n = self.sets.len();
         if [state.sizes.len(), state.quiet.len()] != [n, n]
             || state.paths.iter().any(|&y| y as usize >= self.work.chart.labels)
         {
-            return Err(other());
+            return Err(mismatch());
         }
         let (mut paths, mut alpha, mut bound) = (&state.paths[..], &state.alpha[..], &state.bound[..]);
         let (mut gram, mut idle) = (&state.gram[..], &state.idle[..]);
         let mut sets = Vec::with_capacity(state.sizes.len());
         for (i, &k) in state.sizes.iter().enumerate() {
             let (k, gold) = (k as usize, self.space.gold(i as u32));
-            let mut set = Set {
-                paths: next(&mut paths, k * gold.len()).to_vec(),
-                alpha: next(&mut alpha, k).to_vec(),
-                bound: next(&mut bound, k).to_vec(),
-                gram: next(&mut gram, k * k).to_vec(),
-                idle: next(&mut idle, k).to_vec(),
+            let mut set = WorkingSet {
+                paths: take_next(&mut paths, k * gold.len()).to_vec(),
+                alpha: take_next(&mut alpha, k).to_vec(),
+                bound: take_next(&mut bound, k).to_vec(),
+                gram: take_next(&mut gram, k * k).to_vec(),
+                idle: take_next(&mut idle, k).to_vec(),
                 at: Vec::new(),
             };
             let lengths = [set.paths.len(), set.alpha.len(), set.bound.len(), set.gram.len(), set.idle.len()];
             if lengths != [k * gold.len(), k, k, k * k, k] {
-                return Err(other());
+                return Err(mismatch());
             }
             if k > 0 {
-                set.mark(gold);
+                set.update_positions(gold);
             }
             sets.push(set);
         }
         if !(paths.is_empty() && alpha.is_empty() && bound.is_empty() && gram.is_empty() && idle.is_empty()) {
-            return Err(other());
+            return Err(mismatch());
         }
         let half = |(i, path, alpha)| (i, path, 0.5 * alpha);
         self.space.restore(state.space, &mut alphas(&sets).map(half))?;

@@ -1,4 +1,4 @@
-//! Representations of a Hidden Markov SVM's weights: explicit weights (`Linear`), or support tokens (`kernel::space`).
+//! Representations of a Hidden Markov SVM's weights: explicit weights (`Linear`), or support tokens (`kernel`).
 //!
 //! With d = S(gold) - S(path) of a sentence, the solver needs scores of paths, products of two d's of the same
 //! sentence, and w += amount * d. The solver itself computes everything else.
@@ -65,9 +65,9 @@ pub trait Space: Send + Sync {
 
     /// Set w to the sum of amount * d of everything `each` yields, free of accumulated rounding. Return ||w||^2 of
     /// that sum, and of the weights as used in scores.
-    fn restate(&mut self, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> (f64, f64);
+    fn recompute_weights(&mut self, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> (f64, f64);
 
-    /// State required in addition to the alphas to resume after an epoch, which ends with `restate`.
+    /// State required in addition to the alphas to resume after an epoch, which ends with `recompute_weights`.
     fn state(&self) -> SpaceState;
 
     /// Restore the weights of a state, whose alphas are those of `each`.
@@ -82,31 +82,31 @@ pub trait Space: Send + Sync {
 /// One weight per feature, in the cells of the online learners.
 pub struct Linear {
     pub tokens: TokenCells,
-    pub bank: OnlineWeights,
+    pub online_weights: OnlineWeights,
     scratch: Vec<f64>, // [cells] all 0 between calls, except for `exact`
 }
 
 impl Linear {
     pub fn new(tokens: TokenCells) -> Linear {
-        let bank = OnlineWeights::new(&tokens, false, None);
+        let online_weights = OnlineWeights::new(&tokens, false, None);
         let scratch = vec![0.0; tokens.cells()];
-        Linear { tokens, bank, scratch }
+        Linear { tokens, online_weights, scratch }
     }
 
     /// Weights, one per feature.
     pub fn weights(&self) -> Vec<f64> {
-        self.tokens.gather(|c| f64::from(self.bank.w(c)))
+        self.tokens.gather(|c| f64::from(self.online_weights.w(c)))
     }
 }
 
 dispatch!(
     fn run_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) =
-        |simd| space.bank.run(simd, &space.tokens, &mut work.chart, &mut work.varied, sentence, next, cost)
+        |simd| space.online_weights.run(simd, &space.tokens, &mut work.chart, &mut work.varied, sentence, next, cost)
 );
 
 dispatch!(
     fn refill_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, at: &[u32], cost: &[Lane]) =
-        |simd| space.bank.refill(simd, &space.tokens, &mut work.chart, &mut work.varied, sentence, at, cost)
+        |simd| space.online_weights.refill(simd, &space.tokens, &mut work.chart, &mut work.varied, sentence, at, cost)
 );
 
 impl Space for Linear {
@@ -123,7 +123,7 @@ impl Space for Linear {
     }
 
     fn steps<'a>(&'a self, work: &'a SpaceWork) -> &'a Steps {
-        self.bank.steps(&self.tokens, &work.varied)
+        self.online_weights.steps(&self.tokens, &work.varied)
     }
 
     fn products(&mut self, sentence: u32, paths: &[u16], out: &mut Vec<f64>) {
@@ -142,33 +142,33 @@ impl Space for Linear {
     }
 
     fn add(&mut self, sentence: u32, paths: &[u16], amounts: &[f64]) {
-        let (tokens, bank) = (&self.tokens, &mut self.bank);
+        let (tokens, online_weights) = (&self.tokens, &mut self.online_weights);
         let gold = tokens.gold(sentence);
         for (path, &amount) in paths.chunks_exact(gold.len()).zip(amounts) {
             if amount != 0.0 {
                 let amount = amount as f32;
-                tokens.difference(sentence, gold, path, |cell, x| bank.add(tokens, cell, amount * x));
+                tokens.difference(sentence, gold, path, |cell, x| online_weights.add(tokens, cell, amount * x));
             }
         }
     }
 
-    fn restate(&mut self, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> (f64, f64) {
+    fn recompute_weights(&mut self, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> (f64, f64) {
         let (tokens, exact) = (&self.tokens, &mut self.scratch);
         for (sentence, path, amount) in each {
             let gold = tokens.gold(sentence);
             tokens.difference(sentence, gold, path, |cell, x| exact[cell as usize] += amount * f64::from(x));
         }
-        let (mut norm, mut seen) = (0.0, 0.0);
-        for (lane, part) in self.bank.lanes_mut().iter_mut().zip(exact.chunks_exact_mut(WIDTH)) {
+        let (mut norm, mut used_norm) = (0.0, 0.0);
+        for (lane, part) in self.online_weights.lanes_mut().iter_mut().zip(exact.chunks_exact_mut(WIDTH)) {
             for (w, x) in lane.0.iter_mut().zip(part) {
                 norm += *x * *x;
                 *w = *x as f32;
-                seen += f64::from(*w) * f64::from(*w);
+                used_norm += f64::from(*w) * f64::from(*w);
                 *x = 0.0;
             }
         }
-        self.bank.refresh(tokens);
-        (norm, seen)
+        self.online_weights.refresh(tokens);
+        (norm, used_norm)
     }
 
     /// Empty, since after an epoch the weights follow from the alphas.
@@ -177,7 +177,7 @@ impl Space for Linear {
     }
 
     fn restore(&mut self, _: SpaceState, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> Result<()> {
-        self.restate(each);
+        self.recompute_weights(each);
         Ok(())
     }
 }

@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 /// Return the instruction set to use: the best one of this machine, or a lower one that a test forces.
 #[inline]
 pub fn level() -> Level {
-    let most = if testing::is_forced(CodePath::Baseline) {
+    let highest = if testing::is_forced(CodePath::Baseline) {
         Level::Baseline
     } else if testing::is_forced(CodePath::Avx2) {
         Level::Avx2
     } else {
         Level::Avx512
     };
-    best().max(most)
+    best().max(highest)
 }
 
 /// Return the highest instruction set that `TAGWISE_SIMD` allows. The variable is for bug reports.
@@ -25,7 +25,7 @@ pub fn allowed() -> Result<Level> {
         "" | "avx512" => Ok(Level::Avx512),
         "avx2" => Ok(Level::Avx2),
         "baseline" => Ok(Level::Baseline),
-        other => Err(environment::refused("TAGWISE_SIMD", other, "avx512, avx2 or baseline")),
+        other => Err(environment::invalid_value("TAGWISE_SIMD", other, "avx512, avx2 or baseline")),
     }
 }
 
@@ -33,18 +33,18 @@ pub fn allowed() -> Result<Level> {
 fn best() -> Level {
     static LEVEL: AtomicU8 = AtomicU8::new(u8::MAX);
     let find = || {
-        let most = allowed().unwrap_or(Level::Baseline); // an invalid value has already failed the import
+        let highest = allowed().unwrap_or(Level::Baseline); // an invalid value has already failed the import
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
             if avx2 && is_x86_feature_detected!("avx512f") {
-                return most;
+                return highest;
             }
             if avx2 {
-                return most.max(Level::Avx2);
+                return highest.max(Level::Avx2);
             }
         }
-        most.max(Level::Baseline)
+        highest.max(Level::Baseline)
     };
     match LEVEL.load(Relaxed) {
         u8::MAX => {

@@ -16,9 +16,9 @@ impl Doubles {
 }
 
 /// Below this argument exp returns 0. The result of `exp_neg` at this bound is still a normal number.
-const LOWEST: f64 = -700.0;
+const MIN_ARGUMENT: f64 = -700.0;
 /// 1.5 * 2^52 plus the exponent bias. Adding a small x leaves round(x) plus the bias in the low bits of the sum.
-const ROUNDS: f64 = 6_755_399_441_055_744.0 + 1023.0;
+const ROUNDING_SHIFT: f64 = 6_755_399_441_055_744.0 + 1023.0;
 /// ln 2 in two parts. The first part ends in zeros, so that its product with an exponent is exact.
 const LN_2_PARTS: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
 /// 1/n! from n = 13 down to 2: (ln 2 / 2)^14 / 14! < 5e-18.
@@ -40,9 +40,9 @@ const INVERSE_FACTORIALS: [f64; 12] = [
 /// Return e^x for x <= 0, within 3 ulp; 0 for x <= -700.
 #[inline(always)]
 pub fn exp_neg(x: f64) -> f64 {
-    let inside = if x > LOWEST { x } else { LOWEST };
-    let shifted = inside * LOG2_E + ROUNDS;
-    let k = shifted - ROUNDS;
+    let inside = if x > MIN_ARGUMENT { x } else { MIN_ARGUMENT };
+    let shifted = inside * LOG2_E + ROUNDING_SHIFT;
+    let k = shifted - ROUNDING_SHIFT;
     let r = (inside - k * LN_2_PARTS.0) - k * LN_2_PARTS.1;
     let mut sum = INVERSE_FACTORIALS[0];
     for &c in &INVERSE_FACTORIALS[1..] {
@@ -50,7 +50,7 @@ pub fn exp_neg(x: f64) -> f64 {
     }
     let power = 1.0 + (r + r * r * sum);
     let scale = f64::from_bits(shifted.to_bits() << 52);
-    if x > LOWEST {
+    if x > MIN_ARGUMENT {
         power * scale
     } else {
         0.0
@@ -59,7 +59,8 @@ pub fn exp_neg(x: f64) -> f64 {
 
 /// Return ln x for a normal x > 0, within 4 ulp.
 ///
-/// x = 2^k f with f in [1/sqrt 2, sqrt 2), ln f = 2 artanh s with s = (f - 1) / (f + 1), |s| < 0.172: s^24 / 25 < 2e-20.
+/// x = 2^k f with f in [1/sqrt 2, sqrt 2), ln f = 2 artanh s with s = (f - 1) / (f + 1), |s| < 0.172: s^24 / 25 <
+/// 2e-20.
 #[inline(always)]
 pub fn ln(x: f64) -> f64 {
     const HALF: u64 = (SQRT_2 / 2.0).to_bits();
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exp_and_ln_are_those_of_the_library() {
+    fn exp_and_ln_agree_with_the_standard_library() {
         let mut x = 0.0f64;
         while x > -699.0 {
             assert!((exp_neg(x) / x.exp() - 1.0).abs() < 8e-16, "exp {x}");

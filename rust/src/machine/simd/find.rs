@@ -9,11 +9,11 @@ pub(crate) trait Find: Simd {
     /// Return the largest number of a lane.
     fn largest(self, a: Self::F) -> f32;
     /// Return a[i] if a[i] < b[i], or if a[i] == b[i] and bit i of `equal` is set, and -infinity otherwise.
-    fn behind(self, a: Self::F, b: Self::F, equal: u32) -> Self::F;
+    fn ordered_after(self, a: Self::F, b: Self::F, equal: u32) -> Self::F;
     /// Return the sum of a lane. Halves are added recursively, so that the bits are the same on every machine.
     fn total(self, a: Self::F) -> f32;
     /// Return a[i] if bit i is set, 0 otherwise.
-    fn keep(self, bits: u16, a: Self::F) -> Self::F;
+    fn keep_bits(self, bits: u16, a: Self::F) -> Self::F;
     /// Load the first sixteen numbers of a slice, padded with zeros if it has fewer.
     fn load_first(self, from: &[f32]) -> Self::F;
     /// Store the first numbers of a lane, at most sixteen, to a slice.
@@ -30,7 +30,7 @@ impl Find for Baseline {
         a.iter().fold(f32::NEG_INFINITY, |m, &x| if x > m { x } else { m })
     }
     #[inline(always)]
-    fn behind(self, a: Self::F, b: Self::F, equal: u32) -> Self::F {
+    fn ordered_after(self, a: Self::F, b: Self::F, equal: u32) -> Self::F {
         std::array::from_fn(|i| match a[i] < b[i] || (a[i] == b[i] && equal >> i & 1 == 1) {
             true => a[i],
             false => f32::NEG_INFINITY,
@@ -46,7 +46,7 @@ impl Find for Baseline {
         a[0]
     }
     #[inline(always)]
-    fn keep(self, bits: u16, a: Self::F) -> Self::F {
+    fn keep_bits(self, bits: u16, a: Self::F) -> Self::F {
         std::array::from_fn(|i| if bits >> i & 1 == 1 { a[i] } else { 0.0 })
     }
     #[inline(always)]

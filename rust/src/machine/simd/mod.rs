@@ -55,29 +55,29 @@ pub fn bytes<T>(slice: &[T]) -> std::ops::Range<*const u8> {
 /// outstanding loads.
 pub struct Prefetcher {
     slices: [std::ops::Range<*const u8>; 3],
-    now: usize,
+    current: usize,
 }
 
 impl Prefetcher {
     #[inline(always)]
     pub fn new(slices: [std::ops::Range<*const u8>; 3]) -> Prefetcher {
-        Prefetcher { slices, now: 0 }
+        Prefetcher { slices, current: 0 }
     }
 
     /// Prefetch the next line. After the last line this does nothing.
     #[inline(always)]
     pub fn line(&mut self) {
-        if let Some(slice) = self.slices.get_mut(self.now) {
+        if let Some(slice) = self.slices.get_mut(self.current) {
             prefetch(slice.start);
             slice.start = slice.start.wrapping_add(64);
-            self.now += usize::from(slice.start >= slice.end);
+            self.current += usize::from(slice.start >= slice.end);
         }
     }
 
     /// Prefetch all lines that are left.
     #[inline(always)]
     pub fn finish(&mut self) {
-        while self.now < self.slices.len() {
+        while self.current < self.slices.len() {
             self.line();
         }
     }
@@ -121,8 +121,8 @@ pub trait Simd: Copy {
     /// Number of accumulators that fit into registers together with the operands.
     const BLOCK: usize;
     /// Rows and columns of a tile of accumulators that fits into registers together with the operands.
-    const TALL: usize;
-    const WIDE: usize;
+    const TILE_ROWS: usize;
+    const TILE_COLUMNS: usize;
     type F: Copy;
     fn load(self, lane: &Lane) -> Self::F;
     fn store(self, v: Self::F, lane: &mut Lane);
@@ -195,8 +195,8 @@ fn zip(a: [f32; WIDTH], b: [f32; WIDTH], f: impl Fn(f32, f32) -> f32) -> [f32; W
 impl Simd for Baseline {
     const LEVEL: Level = Level::Baseline;
     const BLOCK: usize = 3;
-    const TALL: usize = 1;
-    const WIDE: usize = 3;
+    const TILE_ROWS: usize = 1;
+    const TILE_COLUMNS: usize = 3;
     type F = [f32; WIDTH];
     #[inline(always)]
     fn load(self, lane: &Lane) -> Self::F {
@@ -289,8 +289,8 @@ mod tests {
     dispatch!(fn ln(x: &Lane, out: &mut Lane) = ln_kernel);
 
     #[test]
-    fn ln_is_exact_to_a_few_ulp() {
-        on_each(|| {
+    fn ln_is_accurate_to_a_few_ulp() {
+        on_each_instruction_set(|| {
             let mut out = Lane::ZERO;
             for step in 0..2000 {
                 let x = Lane(std::array::from_fn(|i| ((step - 1000) as f32 * 0.085 + i as f32 * 0.0053).exp()));
@@ -312,13 +312,13 @@ mod tests {
     dispatch!(fn transpose(x: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) = transpose_kernel);
 
     /// Run a test on each instruction set of the machine.
-    fn on_each(test: impl Fn()) {
-        ["", "avx2", "baseline"].iter().for_each(|ways| testing::with(ways, &test));
+    fn on_each_instruction_set(test: impl Fn()) {
+        ["", "avx2", "baseline"].iter().for_each(|paths| testing::with(paths, &test));
     }
 
     #[test]
-    fn exp_is_exact_to_a_few_ulp_and_zero_for_minus_infinity_alone() {
-        on_each(|| {
+    fn exp_is_accurate_and_zero_only_for_minus_infinity() {
+        on_each_instruction_set(|| {
             let mut out = Lane::ZERO;
             for step in 0..2000 {
                 let x = Lane(std::array::from_fn(|i| -(step as f32) * 0.045 - i as f32 * 0.002));
@@ -350,8 +350,8 @@ mod tests {
     }
 
     #[test]
-    fn transpose_moves_every_cell() {
-        on_each(|| {
+    fn transpose_swaps_rows_and_columns() {
+        on_each_instruction_set(|| {
             let rows: [Lane; WIDTH] = std::array::from_fn(|i| Lane(std::array::from_fn(|j| (100 * i + j) as f32)));
             let mut out = [Lane::ZERO; WIDTH];
             transpose(&rows, &mut out);
@@ -375,9 +375,9 @@ mod tests {
 
     /// If an operand is NaN, neither is greater, and `max` and `min` return the second.
     #[test]
-    fn comparisons_are_the_same_on_every_machine() {
+    fn comparisons_do_not_depend_on_the_instruction_set() {
         let cases = [-1.0, 0.0, 1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
-        on_each(|| {
+        on_each_instruction_set(|| {
             for a in cases {
                 for b in cases {
                     let mut out = [Lane::ZERO; 3];

@@ -52,8 +52,8 @@ impl Avx512 {
 impl Simd for Avx512 {
     const LEVEL: Level = Level::Avx512;
     const BLOCK: usize = 12;
-    const TALL: usize = 4;
-    const WIDE: usize = 6;
+    const TILE_ROWS: usize = 4;
+    const TILE_COLUMNS: usize = 6;
     type F = __m512;
     with_token! {
         fn load(self, lane: &Lane) -> __m512 {
@@ -159,8 +159,8 @@ macro_rules! both {
 impl Simd for Avx2 {
     const LEVEL: Level = Level::Avx2;
     const BLOCK: usize = 6;
-    const TALL: usize = 2;
-    const WIDE: usize = 3;
+    const TILE_ROWS: usize = 2;
+    const TILE_COLUMNS: usize = 3;
     type F = Halves;
     with_token! {
         fn load(self, lane: &Lane) -> Halves {
@@ -259,7 +259,7 @@ impl Find for Avx512 {
             let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(a)));
             self.avx2().largest8(_mm256_max_ps(_mm512_castps512_ps256(a), high))
         }
-        fn behind(self, a: __m512, b: __m512, equal: u32) -> __m512 {
+        fn ordered_after(self, a: __m512, b: __m512, equal: u32) -> __m512 {
             let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b);
             let same = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b) & equal as u16;
             _mm512_mask_blend_ps(less | same, _mm512_set1_ps(f32::NEG_INFINITY), a)
@@ -268,7 +268,7 @@ impl Find for Avx512 {
             let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(a)));
             self.avx2().total8(_mm256_add_ps(_mm512_castps512_ps256(a), high))
         }
-        fn keep(self, bits: u16, a: __m512) -> __m512 {
+        fn keep_bits(self, bits: u16, a: __m512) -> __m512 {
             _mm512_maskz_mov_ps(bits, a)
         }
         fn load_first(self, from: &[f32]) -> __m512 {
@@ -289,23 +289,23 @@ impl Find for Avx2 {
         fn largest(self, a: [__m256; 2]) -> f32 {
             self.largest8(_mm256_max_ps(a[0], a[1]))
         }
-        fn behind(self, a: [__m256; 2], b: [__m256; 2], equal: u32) -> [__m256; 2] {
-            [self.behind8(a[0], b[0], equal), self.behind8(a[1], b[1], equal >> 8)]
+        fn ordered_after(self, a: [__m256; 2], b: [__m256; 2], equal: u32) -> [__m256; 2] {
+            [self.ordered_after8(a[0], b[0], equal), self.ordered_after8(a[1], b[1], equal >> 8)]
         }
         fn total(self, a: [__m256; 2]) -> f32 {
             self.total8(_mm256_add_ps(a[0], a[1]))
         }
-        fn keep(self, bits: u16, a: [__m256; 2]) -> [__m256; 2] {
-            [self.keep8(bits, a[0]), self.keep8(bits >> 8, a[1])]
+        fn keep_bits(self, bits: u16, a: [__m256; 2]) -> [__m256; 2] {
+            [self.keep_bits8(bits, a[0]), self.keep_bits8(bits >> 8, a[1])]
         }
         fn load_first(self, from: &[f32]) -> Halves {
             let (at, bits) = (from.as_ptr(), first(from.len()));
-            [_mm256_maskload_ps(at, self.wide8(bits)), _mm256_maskload_ps(at.wrapping_add(8), self.wide8(bits >> 8))]
+            [_mm256_maskload_ps(at, self.expand_bits8(bits)), _mm256_maskload_ps(at.wrapping_add(8), self.expand_bits8(bits >> 8))]
         }
         fn store_first(self, a: Halves, to: &mut [f32]) {
             let (at, bits) = (to.as_mut_ptr(), first(to.len()));
-            _mm256_maskstore_ps(at, self.wide8(bits), a[0]);
-            _mm256_maskstore_ps(at.wrapping_add(8), self.wide8(bits >> 8), a[1]);
+            _mm256_maskstore_ps(at, self.expand_bits8(bits), a[0]);
+            _mm256_maskstore_ps(at.wrapping_add(8), self.expand_bits8(bits >> 8), a[1]);
         }
     }
 }
@@ -323,21 +323,21 @@ impl Avx2 {
             let s = _mm_add_ps(s, _mm_movehl_ps(s, s));
             _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)))
         }
-        // Expand bit i to all bits of element i.
-        fn wide8(self, bits: u16) -> __m256i {
+        // Return a mask whose element i has all bits set if bit i is set.
+        fn expand_bits8(self, bits: u16) -> __m256i {
             let places = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
             _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(i32::from(bits)), places), places)
         }
-        fn keep8(self, bits: u16, a: __m256) -> __m256 {
-            _mm256_and_ps(_mm256_castsi256_ps(self.wide8(bits)), a)
+        fn keep_bits8(self, bits: u16, a: __m256) -> __m256 {
+            _mm256_and_ps(_mm256_castsi256_ps(self.expand_bits8(bits)), a)
         }
-        fn behind8(self, a: __m256, b: __m256, equal: u32) -> __m256 {
+        fn ordered_after8(self, a: __m256, b: __m256, equal: u32) -> __m256 {
             let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
             let set = _mm256_and_si256(_mm256_set1_epi32(equal as i32), bits);
             let same = _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, bits));
             let same = _mm256_and_ps(same, _mm256_cmp_ps::<_CMP_EQ_OQ>(a, b));
-            let keep = _mm256_or_ps(same, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b));
-            _mm256_blendv_ps(_mm256_set1_ps(f32::NEG_INFINITY), a, keep)
+            let keep_bits = _mm256_or_ps(same, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b));
+            _mm256_blendv_ps(_mm256_set1_ps(f32::NEG_INFINITY), a, keep_bits)
         }
     }
 }

@@ -61,7 +61,7 @@ const ALIGN: usize = 64;
 const NAME: usize = 24;
 const RECORD: usize = 48;
 /// Bytes that are read or checksummed between two checks for a stop request.
-const PIECE: usize = 1 << 22;
+const CHUNK: usize = 1 << 22;
 
 /// Element types an array may have: plain numbers for which every bit pattern is a value.
 pub trait Plain: Copy + Send + Sync + 'static {
@@ -92,7 +92,7 @@ impl Plain for f64 {
 struct AlignedBlock([u8; ALIGN]);
 
 /// Owner of the bytes.
-enum Keeper {
+enum Storage {
     Read { blocks: Vec<AlignedBlock> },
     Mapped { _map: Mmap },
 }
@@ -101,7 +101,7 @@ enum Keeper {
 pub struct FileBytes {
     at: *const u8,
     length: usize,
-    keeper: Keeper,
+    storage: Storage,
 }
 
 // SAFETY: the bytes are never written to after reading, and readers hold the memory.
@@ -111,26 +111,26 @@ unsafe impl Sync for FileBytes {}
 
 impl FileBytes {
     /// Return a memory into which nothing has been read yet.
-    fn unread() -> FileBytes {
-        FileBytes { at: std::ptr::null(), length: 0, keeper: Keeper::Read { blocks: Vec::new() } }
+    fn empty() -> FileBytes {
+        FileBytes { at: std::ptr::null(), length: 0, storage: Storage::Read { blocks: Vec::new() } }
     }
 
     fn map(file: &File) -> std::io::Result<FileBytes> {
         // SAFETY: private and read-only. Callers that request a map guarantee that the file is not written to or
         // truncated.
         let map = unsafe { Mmap::map(file) }?;
-        Ok(FileBytes { at: map.as_ptr(), length: map.len(), keeper: Keeper::Mapped { _map: map } })
+        Ok(FileBytes { at: map.as_ptr(), length: map.len(), storage: Storage::Mapped { _map: map } })
     }
 
     /// Continue reading until the first `end` bytes of the file are in memory. Does nothing if the file is mapped.
     fn read_to(&mut self, mut file: &File, end: usize) -> std::io::Result<()> {
-        let Keeper::Read { blocks } = &mut self.keeper else { return Ok(()) };
+        let Storage::Read { blocks } = &mut self.storage else { return Ok(()) };
         let count = end.div_ceil(ALIGN);
         blocks.try_reserve_exact(count.saturating_sub(blocks.len())).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
         self.at = blocks.as_ptr().cast::<u8>();
         while self.length < end {
-            stop::look();
-            let next = end.min(self.length + PIECE);
+            stop::check();
+            let next = end.min(self.length + CHUNK);
             blocks.resize(next.div_ceil(ALIGN), AlignedBlock([0; ALIGN]));
             let at = blocks.as_mut_ptr().cast::<u8>();
             // SAFETY: the blocks hold at least `next` initialized bytes, and no other reference to them exists yet.
@@ -142,13 +142,13 @@ impl FileBytes {
     }
 
     fn is_mapped(&self) -> bool {
-        matches!(self.keeper, Keeper::Mapped { .. })
+        matches!(self.storage, Storage::Mapped { .. })
     }
 
     fn bytes(&self) -> &[u8] {
         match self.length {
             0 => &[],
-            // SAFETY: `keeper` owns `length` bytes at this address.
+            // SAFETY: `storage` owns `length` bytes at this address.
             length => unsafe { std::slice::from_raw_parts(self.at, length) },
         }
     }
@@ -299,31 +299,31 @@ pub struct Container {
 }
 
 /// Parsed header and table of arrays.
-struct Front {
+struct Preamble {
     header: String,
     places: BTreeMap<String, ArrayPlace>,
     end: usize, // of the last array
 }
 
-fn word(bytes: &[u8], at: usize) -> u32 {
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 /// Read a 64-bit number. Saturates if it is too large for this machine, which is longer than any file.
-fn long(bytes: &[u8], at: usize) -> usize {
-    let number = u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32;
+fn read_u64(bytes: &[u8], at: usize) -> usize {
+    let number = u64::from(read_u32(bytes, at)) | u64::from(read_u32(bytes, at + 4)) << 32;
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Return the ends of the header and of the table, from the first `HEAD` bytes of a file.
 fn ends(head: &[u8]) -> Option<(usize, usize)> {
-    let table = HEAD.checked_add(long(head, 16))?;
-    Some((table, long(head, 24).checked_mul(RECORD)?.checked_add(table)?))
+    let table = HEAD.checked_add(read_u64(head, 16))?;
+    Some((table, read_u64(head, 24).checked_mul(RECORD)?.checked_add(table)?))
 }
 
-impl Front {
+impl Preamble {
     /// Parse the header and the table of a file. The error says what is wrong with them.
-    fn parse(bytes: &[u8], table: usize, end: usize) -> std::result::Result<Front, String> {
+    fn parse(bytes: &[u8], table: usize, end: usize) -> std::result::Result<Preamble, String> {
         let header = String::from_utf8(bytes[HEAD..table].to_vec()).map_err(|_| "the header is not UTF-8")?;
         let (mut places, mut at) = (BTreeMap::new(), end);
         for record in bytes[table..end].chunks_exact(RECORD) {
@@ -332,7 +332,8 @@ impl Front {
                 String::from_utf8_lossy(&part[..used]).into_owned()
             };
             let (name, dtype) = (text(&record[..NAME]), text(&record[NAME..RECORD - 16]));
-            let place = ArrayPlace { offset: long(record, RECORD - 16), length: long(record, RECORD - 8), dtype };
+            let place =
+                ArrayPlace { offset: read_u64(record, RECORD - 16), length: read_u64(record, RECORD - 8), dtype };
             if Some(place.offset) != at.checked_next_multiple_of(ALIGN) {
                 return Err(format!("array {name:?} is not where the one before it ends"));
             }
@@ -343,7 +344,7 @@ impl Front {
             }
             places.insert(name, place);
         }
-        Ok(Front { header, places, end: at })
+        Ok(Preamble { header, places, end: at })
     }
 }
 
@@ -356,7 +357,7 @@ impl Container {
     pub fn of_file(file: &File, name: &str, kind: &FileKind, mapped: bool) -> Result<Container> {
         let what = kind.name;
         let bad = |why: &str| Error::ModelFile(format!("{name}: {why}"));
-        let again = |why: &str| bad(&format!("{why}; the {what} file is damaged, {}", kind.remedy));
+        let damaged = |why: &str| bad(&format!("{why}; the {what} file is damaged, {}", kind.remedy));
         let other = || bad(&format!("not a tagwise {what} file; expected one written by {}", kind.origin));
         let io = |e: std::io::Error| {
             if e.kind() == std::io::ErrorKind::OutOfMemory {
@@ -371,21 +372,21 @@ impl Container {
         if length < HEAD {
             return Err(other());
         }
-        let mut memory = if mapped { FileBytes::map(file).map_err(io)? } else { FileBytes::unread() };
+        let mut memory = if mapped { FileBytes::map(file).map_err(io)? } else { FileBytes::empty() };
         (&*file).rewind().map_err(io)?;
         memory.read_to(file, HEAD).map_err(io)?;
         let head = memory.bytes();
         if head.len() < HEAD || &head[..8] != kind.magic {
             return Err(other());
         }
-        if word(head, 8) != VERSION {
+        if read_u32(head, 8) != VERSION {
             return Err(bad(&format!(
                 "{what} format {} is not supported (this tagwise reads format {VERSION}); save it with a matching version",
-                word(head, 8)
+                read_u32(head, 8)
             )));
         }
-        let within = ends(head).filter(|&(_, end)| end <= length);
-        let (table, end) = within.ok_or_else(|| again("header and table of arrays are longer than the file"))?;
+        let inside = ends(head).filter(|&(_, end)| end <= length);
+        let (table, end) = inside.ok_or_else(|| damaged("header and table of arrays are longer than the file"))?;
         let remedy = "check that it is the model that you want; if it is, load it with mmap=True";
         let claim = |part: &str, bytes: usize| match mapped {
             true => Ok(()),
@@ -393,33 +394,33 @@ impl Container {
         };
         claim(&format!("the header of the {what}"), end)?;
         memory.read_to(file, end).map_err(io)?;
-        let front = memory.bytes().get(..end).ok_or_else(|| io(std::io::ErrorKind::UnexpectedEof.into()))?;
-        let front = Front::parse(front, table, end).map_err(|why| again(&why))?;
-        if front.end > length {
-            return Err(again("an array lies outside the file"));
+        let preamble = memory.bytes().get(..end).ok_or_else(|| io(std::io::ErrorKind::UnexpectedEof.into()))?;
+        let preamble = Preamble::parse(preamble, table, end).map_err(|why| damaged(&why))?;
+        if preamble.end > length {
+            return Err(damaged("an array lies outside the file"));
         }
-        if front.end < length {
-            return Err(again(&format!(
+        if preamble.end < length {
+            return Err(damaged(&format!(
                 "{length} bytes: the file is longer than its arrays, which end at {}",
-                front.end
+                preamble.end
             )));
         }
         claim(&format!("the {what}"), length)?;
         memory.read_to(file, length).map_err(io)?;
         let (bytes, mut crc) = (memory.bytes(), crc32fast::Hasher::new());
         crc.update(&bytes[..12]);
-        bytes[16..].chunks(PIECE).for_each(|piece| {
-            stop::look();
+        bytes[16..].chunks(CHUNK).for_each(|piece| {
+            stop::check();
             crc.update(piece);
         });
-        let (stored, found) = (word(bytes, 12), crc.finalize());
+        let (stored, found) = (read_u32(bytes, 12), crc.finalize());
         if stored != found {
             return Err(bad(&format!(
                 "the {what} file is damaged (checksum {found:08x}, expected {stored:08x}); {}",
                 kind.remedy
             )));
         }
-        Ok(Container { memory: Arc::new(memory), header: front.header, places: front.places })
+        Ok(Container { memory: Arc::new(memory), header: preamble.header, places: preamble.places })
     }
 
     /// Return the checksum stored in the file.
@@ -468,12 +469,12 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_is_found() {
+    fn every_changed_or_missing_byte_is_detected() {
         let directory = std::env::temp_dir();
         let path = directory.join(format!("tagwise-container-{}.tagwise", std::process::id()));
         let (a, b) = ([1u32, 2, 3], [0.5f32; 7]);
-        let made = pieces(&MODEL, "{\"x\": 1}", &[ArrayEntry::new("a", &a), ArrayEntry::new("b", &b)]).unwrap();
-        std::fs::write(&path, made.concat()).unwrap();
+        let bytes = pieces(&MODEL, "{\"x\": 1}", &[ArrayEntry::new("a", &a), ArrayEntry::new("b", &b)]).unwrap();
+        std::fs::write(&path, bytes.concat()).unwrap();
         assert!(matches!(open(&path, &ARRAYS, false), Err(Error::ModelFile(_))));
         for mapped in [false, true] {
             let file = open(&path, &MODEL, mapped).unwrap();
@@ -499,29 +500,32 @@ mod tests {
 
     /// Copies of arrays that share bytes could take more memory than the file has bytes.
     #[test]
-    fn arrays_neither_overlap_nor_leave_gaps() {
+    fn overlaps_and_gaps_are_rejected() {
         let path = std::env::temp_dir().join(format!("tagwise-overlap-{}.tagwise", std::process::id()));
         let (a, b) = ([1u32; 16], [2u32; 16]);
         let good = pieces(&ARRAYS, "{}", &[ArrayEntry::new("a", &a), ArrayEntry::new("b", &b)]).unwrap().concat();
-        let refused = |change: &dyn Fn(&mut Vec<u8>), why: &str| {
-            let mut made = good.clone();
-            change(&mut made);
+        let assert_rejected = |change: &dyn Fn(&mut Vec<u8>), why: &str| {
+            let mut bytes = good.clone();
+            change(&mut bytes);
             let mut crc = crc32fast::Hasher::new();
-            crc.update(&made[..12]);
-            crc.update(&made[16..]);
-            made[12..16].copy_from_slice(&crc.finalize().to_le_bytes());
-            std::fs::write(&path, &made).unwrap();
+            crc.update(&bytes[..12]);
+            crc.update(&bytes[16..]);
+            bytes[12..16].copy_from_slice(&crc.finalize().to_le_bytes());
+            std::fs::write(&path, &bytes).unwrap();
             match open(&path, &ARRAYS, false) {
-                Err(Error::ModelFile(said)) => assert!(said.contains(why), "{said}"),
+                Err(Error::ModelFile(message)) => assert!(message.contains(why), "{message}"),
                 _ => panic!("not refused: {why}"),
             }
         };
         let record = |k: usize| HEAD + 2 + RECORD * k;
         let first = good[record(0) + RECORD - 16..record(0) + RECORD - 8].to_vec();
-        refused(&|made| made[record(1) + RECORD - 16..record(1) + RECORD - 8].copy_from_slice(&first), "is not where");
-        refused(&|made| made.extend_from_slice(&[0; 64]), "longer than its arrays");
-        refused(&|made| made[record(1)] = b'a', "the same name");
-        refused(&|made| made[record(1) + RECORD - 8] = 17, "outside the file");
+        assert_rejected(
+            &|bytes| bytes[record(1) + RECORD - 16..record(1) + RECORD - 8].copy_from_slice(&first),
+            "is not where",
+        );
+        assert_rejected(&|bytes| bytes.extend_from_slice(&[0; 64]), "longer than its arrays");
+        assert_rejected(&|bytes| bytes[record(1)] = b'a', "the same name");
+        assert_rejected(&|bytes| bytes[record(1) + RECORD - 8] = 17, "outside the file");
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -12,14 +12,14 @@ pub fn value(name: &str) -> String {
 }
 
 /// Return the error for an invalid value of a variable.
-pub fn refused(name: &str, value: &str, expected: &str) -> Error {
+pub fn invalid_value(name: &str, value: &str, expected: &str) -> Error {
     Error::Value(format!("{name}={value:?}: expected {expected}; correct the environment variable or unset it"))
 }
 
 /// Reject invalid values of all variables before anything is computed.
 pub fn check() -> Result<()> {
     dispatch::allowed()?;
-    testing::given()?;
-    budget::given()?;
-    threads::given().map(drop)
+    testing::from_environment()?;
+    budget::from_environment()?;
+    threads::from_environment().map(drop)
 }

@@ -45,7 +45,7 @@ mod tests {
     );
 
     #[test]
-    fn a_name_and_its_variant_belong_together() {
+    fn names_and_variants_correspond() {
         for &colour in Colour::ALL {
             assert_eq!(Colour::named(colour.name()), Ok(colour));
         }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// Smaller arrays stay in memory: a process may have at most 65,530 maps.
-const LARGE: usize = 1 << 16;
+const MIN_FILE_BYTES: usize = 1 << 16;
 
 /// Types that can be stored in files.
 ///
@@ -103,7 +103,7 @@ pub enum Writer<T: Flat> {
     File { file: File, folder: PathBuf, len: usize, of: PhantomData<T> },
 }
 
-fn refused(folder: &Path, error: &std::io::Error) -> Error {
+fn write_error(folder: &Path, error: &std::io::Error) -> Error {
     Error::Memory(format!(
         "{}: cannot move training data to a file ({error}); free space there, or allow more memory",
         folder.display()
@@ -118,7 +118,7 @@ impl<T: Flat> Writer<T> {
         let path = folder.join(format!(".tagwise-{}-{number}.pages", std::process::id()));
         let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
         let file = opened.and_then(|file| std::fs::remove_file(&path).map(|()| file));
-        let file = file.map_err(|error| refused(&folder, &error))?;
+        let file = file.map_err(|error| write_error(&folder, &error))?;
         Ok(Writer::File { file, folder, len: 0, of: PhantomData })
     }
 
@@ -133,7 +133,7 @@ impl<T: Flat> Writer<T> {
         match self {
             Writer::Memory(v) => v.extend_from_slice(values),
             Writer::File { file, folder, len, .. } => {
-                file.write_all(as_bytes(values)).map_err(|error| refused(folder, &error))?;
+                file.write_all(as_bytes(values)).map_err(|error| write_error(folder, &error))?;
                 *len += values.len();
             }
         }
@@ -146,8 +146,8 @@ impl<T: Flat> Writer<T> {
             v.resize(v.len() + n, value);
             return Ok(());
         }
-        let some = vec![value; n.min(LARGE)];
-        (0..n).step_by(LARGE).try_for_each(|at| self.push(&some[..(n - at).min(LARGE)]))
+        let chunk = vec![value; n.min(MIN_FILE_BYTES)];
+        (0..n).step_by(MIN_FILE_BYTES).try_for_each(|at| self.push(&chunk[..(n - at).min(MIN_FILE_BYTES)]))
     }
 
     pub fn finish(self, pages: Option<&mut Pages>) -> Result<PagedVec<T>> {
@@ -155,7 +155,7 @@ impl<T: Flat> Writer<T> {
             Writer::Memory(v) => Ok(PagedVec::Memory(v)),
             Writer::File { len: 0, .. } => Ok(PagedVec::default()),
             Writer::File { file, folder, len, .. } => {
-                let map = MmapRaw::map_raw(&file).map_err(|error| refused(&folder, &error))?;
+                let map = MmapRaw::map_raw(&file).map_err(|error| write_error(&folder, &error))?;
                 let array = PagedVec::File { map: Arc::new(map), len };
                 pages.into_iter().for_each(|pages| pages.add(&array));
                 Ok(array)
@@ -176,8 +176,8 @@ impl Pages {
     }
 
     /// Move a large array to a file.
-    pub fn take<T: Flat>(&mut self, array: &mut PagedVec<T>) -> Result<()> {
-        if matches!(array, PagedVec::Memory(v) if size_of_val(&v[..]) >= LARGE) {
+    pub fn move_to_file<T: Flat>(&mut self, array: &mut PagedVec<T>) -> Result<()> {
+        if matches!(array, PagedVec::Memory(v) if size_of_val(&v[..]) >= MIN_FILE_BYTES) {
             let mut writer = Writer::new(Some(self))?;
             writer.push(array)?;
             *array = writer.finish(Some(self))?;
@@ -202,7 +202,7 @@ impl Pages {
         #[cfg(unix)]
         for map in &self.maps {
             // SAFETY: the pages are shared with the file, which keeps the data written to them.
-            let _a_hint = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+            let _ignored = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
         }
     }
 
@@ -210,7 +210,7 @@ impl Pages {
     pub fn prefetch(&self) {
         #[cfg(unix)]
         for map in &self.maps {
-            let _a_hint = map.advise(memmap2::Advice::WillNeed);
+            let _ignored = map.advise(memmap2::Advice::WillNeed);
         }
     }
 }
@@ -221,10 +221,10 @@ mod tests {
 
     /// Arrays in files keep their contents after release, writes and growth.
     #[test]
-    fn arrays_in_files_are_arrays() {
+    fn arrays_keep_their_contents_in_files() {
         let mut pages = Pages::new(std::env::temp_dir());
         let mut array = PagedVec::from((0..1u32 << 17).collect::<Vec<_>>());
-        pages.take(&mut array).unwrap();
+        pages.move_to_file(&mut array).unwrap();
         assert_eq!(pages.bytes(), 4 << 17);
         array[7] = 1;
         pages.release();
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!((array.len(), array[7], array[1 << 17]), ((1 << 17) + 1, 1, 9));
 
         let mut small = PagedVec::from(vec![1u16, 2]);
-        pages.take(&mut small).unwrap();
+        pages.move_to_file(&mut small).unwrap();
         assert!(matches!(small, PagedVec::Memory(_)));
         for pages in [None, Some(&mut pages)] {
             let mut writer = Writer::new(pages.as_deref()).unwrap();
@@ -243,7 +243,7 @@ mod tests {
             let found = writer.finish(pages).unwrap();
             assert!(found.len() == 100_002 && found[..3] == [1.0, 2.0, 3.0] && found[100_001] == 3.0);
         }
-        let nowhere = Pages::new("/there/is/no/such/folder".into());
-        assert!(matches!(Writer::<u32>::new(Some(&nowhere)), Err(Error::Memory(_))));
+        let missing = Pages::new("/there/is/no/such/folder".into());
+        assert!(matches!(Writer::<u32>::new(Some(&missing)), Err(Error::Memory(_))));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 /// Size of a large page in bytes.
 pub const LARGE: usize = 1 << 21;
 /// Maximum number of bytes kept for the next file.
-const KEPT: usize = 64 << 20;
+const MAX_KEPT: usize = 64 << 20;
 
 /// Memory of the file that was dropped last. The system clears new memory page by page, which takes longer than reading
 /// a cached file. A program that opens one model after another pays for this once.
@@ -22,21 +22,21 @@ pub struct LargePages {
 /// Return memory for `size` bytes: the spare memory if it is large enough and at most twice as large, or new memory.
 ///
 /// Never block on the lock: a fork may have left it locked.
-fn room(size: usize) -> std::io::Result<MmapMut> {
+fn allocate(size: usize) -> std::io::Result<MmapMut> {
     let fits = |map: &mut MmapMut| map.len() >= size && map.len() / 2 <= size;
     if let Some(map) = SPARE.try_lock().ok().and_then(|mut spare| spare.take_if(fits)) {
         return Ok(map);
     }
     let map = MmapMut::map_anon(size.next_multiple_of(LARGE))?;
     #[cfg(target_os = "linux")]
-    let _a_hint = map.advise(memmap2::Advice::HugePage);
+    let _ignored = map.advise(memmap2::Advice::HugePage);
     Ok(map)
 }
 
 impl LargePages {
     /// Read the first `size` bytes of a file.
     pub fn read(file: &File, size: usize) -> std::io::Result<LargePages> {
-        let mut pages = LargePages { map: Some(room(size)?), size };
+        let mut pages = LargePages { map: Some(allocate(size)?), size };
         pages.map.as_mut().map_or(Ok(()), |map| fill(file, &mut map[..size]))?;
         Ok(pages)
     }
@@ -50,7 +50,7 @@ impl AsRef<[u8]> for LargePages {
 
 impl Drop for LargePages {
     fn drop(&mut self) {
-        if let (Some(map), Ok(mut spare)) = (self.map.take_if(|map| map.len() <= KEPT), SPARE.try_lock()) {
+        if let (Some(map), Ok(mut spare)) = (self.map.take_if(|map| map.len() <= MAX_KEPT), SPARE.try_lock()) {
             *spare = Some(map);
         }
     }
@@ -77,7 +77,7 @@ mod tests {
 
     /// Reused memory shows nothing of the file it held before, whether that file was longer or shorter.
     #[test]
-    fn one_file_after_the_other() -> std::io::Result<()> {
+    fn reused_memory_has_no_traces_of_earlier_files() -> std::io::Result<()> {
         let path = std::env::temp_dir().join(format!("tagwise-pages-{}", std::process::id()));
         for (size, byte) in [(3 * LARGE, 1), (2 * LARGE + 5, 2), (LARGE, 3), (3 * LARGE + 1, 4)] {
             File::create(&path)?.write_all(&vec![byte; size])?;

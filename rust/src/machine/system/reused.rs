@@ -1,8 +1,9 @@
-//! Value kept from one call for the next.
+//! Value that is kept from one call to the next.
 
 use std::sync::Mutex;
 
-/// Keeps a value between calls. It never blocks: a child process may have been forked while another thread held the lock.
+/// Keeps a value between calls. It never blocks: a child process may have been forked while another thread held the
+/// lock.
 pub struct Reused<T>(Mutex<Option<T>>);
 
 impl<T> Default for Reused<T> {
@@ -17,7 +18,7 @@ impl<T> Reused<T> {
         self.0.try_lock().ok().and_then(|mut kept| kept.take())
     }
 
-    pub fn give(&self, value: T) {
+    pub fn put(&self, value: T) {
         if let Ok(mut kept) = self.0.try_lock() {
             *kept = Some(value);
         }

@@ -35,10 +35,10 @@ impl Generator {
 
     /// Return a uniform integer in [0, n).
     pub fn below(&mut self, n: u64) -> u64 {
-        let reject = n.wrapping_neg() % n;
+        let threshold = n.wrapping_neg() % n;
         loop {
             let m = u128::from(self.draw()) * u128::from(n);
-            if m as u64 >= reject {
+            if m as u64 >= threshold {
                 return (m >> 64) as u64;
             }
         }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_generator_is_splitmix64() {
+    fn generator_matches_splitmix64() {
         // First outputs for seed 1234567, as published with the algorithm.
         let mut g = Generator(1_234_567);
         assert_eq!(g.draw(), 6_457_827_717_110_365_317);

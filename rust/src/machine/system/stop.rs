@@ -5,10 +5,10 @@
 //!
 //! ```text
 //! let stop = stop::current();                 // in the call
-//! parts.par_iter().map(|part| { let _mine = stop.enter(); ...; stop::look(); ... })
+//! parts.par_iter().map(|part| { let _mine = stop.enter(); ...; stop::check(); ... })
 //! ```
 //!
-//! `look` unwinds with the payload `Stopped`, which the entry point of the call catches. Call it only at points where
+//! `check` unwinds with the payload `Stopped`, which the entry point of the call catches. Call it only at points where
 //! partial results are discarded or can be resumed.
 
 use std::cell::RefCell;
@@ -23,30 +23,30 @@ pub struct Stopped;
 pub struct Stop(Arc<AtomicBool>);
 
 thread_local! {
-    static MINE: RefCell<Stop> = RefCell::default();
+    static CURRENT: RefCell<Stop> = RefCell::default();
 }
 
 /// Return the flag of the call that this thread works for.
 pub fn current() -> Stop {
-    MINE.with_borrow(Stop::clone)
+    CURRENT.with_borrow(Stop::clone)
 }
 
 /// Unwind if the call that this thread works for has been stopped.
 #[inline]
-pub fn look() {
-    if MINE.with_borrow(|stop| stop.0.load(Relaxed)) {
+pub fn check() {
+    if CURRENT.with_borrow(|stop| stop.0.load(Relaxed)) {
         std::panic::resume_unwind(Box::new(Stopped));
     }
 }
 
 /// Return whether the call that this thread works for has been stopped.
-pub fn is_asked() -> bool {
-    MINE.with_borrow(|stop| stop.0.load(Relaxed))
+pub fn is_stopped() -> bool {
+    CURRENT.with_borrow(|stop| stop.0.load(Relaxed))
 }
 
 impl Stop {
     /// Stop the call.
-    pub fn ask(&self) {
+    pub fn request(&self) {
         self.0.store(true, Relaxed);
     }
 
@@ -61,7 +61,7 @@ impl Stop {
         if self.0.load(Relaxed) {
             std::panic::resume_unwind(Box::new(Stopped));
         }
-        Entered(MINE.replace(self.clone()))
+        Entered(CURRENT.replace(self.clone()))
     }
 }
 
@@ -70,7 +70,7 @@ pub struct Entered(Stop);
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        MINE.set(std::mem::take(&mut self.0));
+        CURRENT.set(std::mem::take(&mut self.0));
     }
 }
 
@@ -81,26 +81,26 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     #[test]
-    fn one_call_stops_and_the_other_goes_on() {
+    fn stopping_one_call_does_not_stop_another() {
         let (one, other) = (Stop::default(), Stop::default());
         let done = AtomicUsize::new(0);
-        let work = |stop: &Stop, ask: bool| {
-            let _mine = stop.enter();
+        let work = |stop: &Stop, request: bool| {
+            let _guard = stop.enter();
             let mine = current();
             (0..100usize).into_par_iter().with_max_len(1).for_each(|i| {
-                let _mine = mine.enter();
-                if ask && i == 50 {
-                    current().ask();
+                let _guard = mine.enter();
+                if request && i == 50 {
+                    current().request();
                 }
-                look();
+                check();
                 done.fetch_add(1, Relaxed);
             });
         };
-        let caught = std::panic::catch_unwind(|| work(&one, true)).unwrap_err();
-        assert!(caught.is::<Stopped>());
+        let payload = std::panic::catch_unwind(|| work(&one, true)).unwrap_err();
+        assert!(payload.is::<Stopped>());
         assert!(done.swap(0, Relaxed) < 100);
         work(&other, false);
         assert_eq!(done.load(Relaxed), 100);
-        assert!(!is_asked());
+        assert!(!is_stopped());
     }
 }

@@ -59,7 +59,7 @@ pub enum CodePath {
     Handed,
 }
 
-const WAYS: [(&str, CodePath); 22] = [
+const CODE_PATHS: [(&str, CodePath); 22] = [
     ("log", CodePath::Log),
     ("wide", CodePath::Wide),
     ("slow", CodePath::Slow),
@@ -91,34 +91,34 @@ static FORCED: AtomicU32 = AtomicU32::new(UNREAD);
 fn parse(names: &str) -> Result<u32> {
     let mut bits = 0;
     for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        let Some((_, way)) = WAYS.iter().find(|(known, _)| *known == name) else {
-            let known: Vec<&str> = WAYS.iter().map(|(name, _)| *name).collect();
-            return Err(Error::Value(format!("no way {name:?} to force; there are: {}", known.join(", "))));
+        let Some((_, path)) = CODE_PATHS.iter().find(|(known, _)| *known == name) else {
+            let known: Vec<&str> = CODE_PATHS.iter().map(|(name, _)| *name).collect();
+            return Err(Error::Value(format!("no code path {name:?} to force; there are: {}", known.join(", "))));
         };
-        bits |= 1 << *way as u32;
+        bits |= 1 << *path as u32;
     }
     Ok(bits)
 }
 
 /// Return the paths that the environment forces.
-pub fn given() -> Result<u32> {
+pub fn from_environment() -> Result<u32> {
     let names = environment::value("TAGWISE_PATH");
-    let known = || WAYS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    parse(&names).map_err(|_| environment::refused("TAGWISE_PATH", &names, &format!("names of {}", known())))
+    let known = || CODE_PATHS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    parse(&names).map_err(|_| environment::invalid_value("TAGWISE_PATH", &names, &format!("names of {}", known())))
 }
 
 #[cold]
 fn read() -> u32 {
-    let bits = given().unwrap_or(0); // an invalid value has already failed the import
+    let bits = from_environment().unwrap_or(0); // an invalid value has already failed the import
     let _ = FORCED.compare_exchange(UNREAD, bits, Relaxed, Relaxed);
     FORCED.load(Relaxed)
 }
 
 /// Return whether a path is forced.
 #[inline(always)]
-pub fn is_forced(way: CodePath) -> bool {
+pub fn is_forced(path: CodePath) -> bool {
     let bits = FORCED.load(Relaxed);
-    (if bits == UNREAD { read() } else { bits }) >> way as u32 & 1 != 0
+    (if bits == UNREAD { read() } else { bits }) >> path as u32 & 1 != 0
 }
 
 /// Force exactly these paths (names separated by commas) and return the names of the paths forced before.
@@ -126,7 +126,8 @@ pub fn force(names: &str) -> Result<String> {
     let bits = parse(names)?;
     read();
     let before = FORCED.swap(bits, Relaxed);
-    let names: Vec<&str> = WAYS.iter().filter(|(_, way)| before >> *way as u32 & 1 != 0).map(|(n, _)| *n).collect();
+    let names: Vec<&str> =
+        CODE_PATHS.iter().filter(|(_, path)| before >> *path as u32 & 1 != 0).map(|(n, _)| *n).collect();
     Ok(names.join(","))
 }
 
@@ -161,20 +162,20 @@ pub enum PathCount {
     Here,
 }
 
-pub const TAKEN: [&str; 18] = [
+pub const COUNTER_NAMES: [&str; 18] = [
     "lanes", "wide", "log", "chart", "chunks", "batches", "tiles", "rows", "rare", "noted", "sought", "sparse",
     "table", "runs", "avx512", "avx2", "baseline", "here",
 ];
-static COUNTS: [AtomicU64; TAKEN.len()] = [const { AtomicU64::new(0) }; TAKEN.len()];
+static COUNTS: [AtomicU64; COUNTER_NAMES.len()] = [const { AtomicU64::new(0) }; COUNTER_NAMES.len()];
 
 /// Add `times` to a counter.
 #[inline]
-pub fn count(taken: PathCount, times: usize) {
-    COUNTS[taken as usize].fetch_add(times as u64, Relaxed);
+pub fn count(counter: PathCount, times: usize) {
+    COUNTS[counter as usize].fetch_add(times as u64, Relaxed);
 }
 
-/// Return the counters of `TAKEN` and reset them to zero.
-pub fn taken() -> [u64; TAKEN.len()] {
+/// Return the counters of `COUNTER_NAMES` and reset them to zero.
+pub fn take_counts() -> [u64; COUNTER_NAMES.len()] {
     std::array::from_fn(|i| COUNTS[i].swap(0, Relaxed))
 }
 
@@ -182,8 +183,8 @@ pub fn taken() -> [u64; TAKEN.len()] {
 /// path computes the same function.
 #[cfg(test)]
 pub fn with<R>(names: &str, test: impl FnOnce() -> R) -> R {
-    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    static SERIAL: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _serial = SERIAL.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let before = force(names).unwrap();
     let out = test();
     force(&before).unwrap();
@@ -197,19 +198,19 @@ mod tests {
     use crate::machine::simd::Level;
 
     #[test]
-    fn names_are_ways_and_levels_only_go_down() {
-        for (i, (name, way)) in WAYS.iter().enumerate() {
-            assert_eq!(*way as usize, i);
+    fn every_name_forces_its_path_and_levels_only_decrease() {
+        for (i, (name, path)) in CODE_PATHS.iter().enumerate() {
+            assert_eq!(*path as usize, i);
             with(name, || {
-                assert!(is_forced(*way));
-                assert!(WAYS.iter().all(|(_, other)| other == way || !is_forced(*other)));
+                assert!(is_forced(*path));
+                assert!(CODE_PATHS.iter().all(|(_, other)| other == path || !is_forced(*other)));
             });
         }
         with(" log , avx2", || assert!(is_forced(CodePath::Log) && is_forced(CodePath::Avx2)));
         with("avx2", || assert_ne!(level(), Level::Avx512));
         with("baseline,avx2", || assert_eq!(level(), Level::Baseline));
-        assert_eq!(TAKEN[PathCount::Baseline as usize], "baseline");
-        assert_eq!(TAKEN[PathCount::Rows as usize], "rows");
+        assert_eq!(COUNTER_NAMES[PathCount::Baseline as usize], "baseline");
+        assert_eq!(COUNTER_NAMES[PathCount::Rows as usize], "rows");
         assert!(matches!(force("log,fast"), Err(Error::Value(m)) if m.contains("\"fast\"") && m.contains("wide")));
     }
 }

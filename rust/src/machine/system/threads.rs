@@ -8,8 +8,8 @@
 //! must not use the pools of its parent. The pools are stored with the id of the process that created them. A process
 //! with another id creates its own, and those of the parent are leaked.
 //!
-//! A short call needs no other thread: `here` returns a pool that consists of the calling thread, so that parallel
-//! loops run in place. Such a pool stays valid in a forked child.
+//! A short call needs no other thread: `current_thread_pool` returns a pool that consists of the calling thread, so
+//! parallel loops run in place. Such a pool stays valid in a forked child.
 
 use crate::error::{Error, Result};
 use crate::machine::system::environment;
@@ -27,7 +27,7 @@ struct IdlePools {
 /// Pools of one process.
 struct Pools {
     process: u32,
-    kept: Mutex<IdlePools>,
+    idle: Mutex<IdlePools>,
 }
 
 static POOLS: AtomicPtr<Pools> = AtomicPtr::new(std::ptr::null_mut());
@@ -40,7 +40,7 @@ fn pools() -> &'static Pools {
     if let Some(pools) = unsafe { found.as_ref() }.filter(|pools| pools.process == process) {
         return pools;
     }
-    let new = Box::into_raw(Box::new(Pools { process, kept: Mutex::default() }));
+    let new = Box::into_raw(Box::new(Pools { process, idle: Mutex::default() }));
     match POOLS.compare_exchange(found, new, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: just created, and never freed from here on.
         Ok(_) => unsafe { &*new },
@@ -56,7 +56,7 @@ fn pools() -> &'static Pools {
 
 impl Pools {
     fn lock(&self) -> MutexGuard<'_, IdlePools> {
-        self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -66,22 +66,22 @@ pub fn cores() -> usize {
 }
 
 /// Return the number of threads that the environment allows beyond the cores, or 0 if it is not set.
-pub fn given() -> Result<usize> {
+pub fn from_environment() -> Result<usize> {
     let text = environment::value("TAGWISE_MOST_THREADS");
     match text.parse() {
         Ok(n) => Ok(n),
         Err(_) if text.is_empty() => Ok(0),
-        Err(_) => Err(environment::refused("TAGWISE_MOST_THREADS", &text, "a whole number")),
+        Err(_) => Err(environment::invalid_value("TAGWISE_MOST_THREADS", &text, "a whole number")),
     }
 }
 
 /// Return the number of threads of a call with `n_jobs` (0: one per core), at most one per core.
 pub fn threads(n_jobs: usize) -> usize {
-    let most = || given().unwrap_or(0); // `lend` reports the error
+    let allowed = || from_environment().unwrap_or(0); // `lend` reports the error
     match n_jobs {
         0 => cores(),
         1 => 1,
-        n => n.min(cores().max(most())),
+        n => n.min(cores().max(allowed())),
     }
 }
 
@@ -104,9 +104,9 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if let Lent::Single(single) = self {
-            let mut kept = pools().lock();
-            if kept.single.len() < cores() {
-                kept.single.extend(single.take());
+            let mut idle = pools().lock();
+            if idle.single.len() < cores() {
+                idle.single.extend(single.take());
             }
         }
     }
@@ -120,39 +120,39 @@ fn build(threads: usize) -> Result<ThreadPool> {
 /// Lend threads to a call with `n_jobs`.
 pub fn lend(n_jobs: usize) -> Result<Lent> {
     if n_jobs > 1 {
-        given()?;
+        from_environment()?;
     }
     let n = threads(n_jobs);
-    let mut kept = pools().lock();
+    let mut idle = pools().lock();
     if n == 1 {
-        let single = kept.single.pop();
-        drop(kept);
+        let single = idle.single.pop();
+        drop(idle);
         return Ok(Lent::Single(Some(single.map_or_else(|| build(1), Ok)?)));
     }
-    if let Some(pool) = kept.several.as_ref().filter(|pool| pool.current_num_threads() == n) {
+    if let Some(pool) = idle.several.as_ref().filter(|pool| pool.current_num_threads() == n) {
         return Ok(Lent::Several(pool.clone()));
     }
     let pool = Arc::new(build(n)?);
-    kept.several = Some(pool.clone());
+    idle.several = Some(pool.clone());
     Ok(Lent::Several(pool))
 }
 
 /// Maximum number of threads with a pool of their own. rayon never frees the data of such a thread (some kilobytes), so
 /// a process that starts a thread per call must not create one pool per thread.
-const MOST_HERE: usize = 256;
-static HERE: AtomicUsize = AtomicUsize::new(0);
+const MAX_THREAD_POOLS: usize = 256;
+static THREAD_POOLS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static MINE: OnceCell<Option<&'static ThreadPool>> = const { OnceCell::new() };
+    static CURRENT: OnceCell<Option<&'static ThreadPool>> = const { OnceCell::new() };
 }
 
 /// Return the pool that consists of the calling thread: parallel work installed in it runs in place. `None` for threads
-/// beyond `MOST_HERE`.
-pub fn here() -> Option<&'static ThreadPool> {
-    MINE.with(|mine| {
-        *mine.get_or_init(|| {
-            if HERE.fetch_add(1, Ordering::Relaxed) >= MOST_HERE {
-                HERE.fetch_sub(1, Ordering::Relaxed);
+/// beyond `MAX_THREAD_POOLS`.
+pub fn current_thread_pool() -> Option<&'static ThreadPool> {
+    CURRENT.with(|current| {
+        *current.get_or_init(|| {
+            if THREAD_POOLS.fetch_add(1, Ordering::Relaxed) >= MAX_THREAD_POOLS {
+                THREAD_POOLS.fetch_sub(1, Ordering::Relaxed);
                 return None;
             }
             let built = ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
@@ -167,34 +167,34 @@ mod tests {
     use rayon::prelude::*;
 
     #[test]
-    fn work_that_is_done_here_stays_on_this_thread() {
-        let mine = std::thread::current().id();
+    fn work_in_the_current_thread_pool_stays_on_its_thread() {
+        let current = std::thread::current().id();
         for _ in 0..2 {
             let ids = || (0..1000).into_par_iter().map(|_| std::thread::current().id()).collect::<Vec<_>>();
-            assert!(here().is_none_or(|pool| pool.install(ids).iter().all(|&id| id == mine)));
-            assert_ne!(lend(1).unwrap().pool().install(|| std::thread::current().id()), mine);
+            assert!(current_thread_pool().is_none_or(|pool| pool.install(ids).iter().all(|&id| id == current)));
+            assert_ne!(lend(1).unwrap().pool().install(|| std::thread::current().id()), current);
         }
     }
 
     #[test]
-    fn threads_that_come_and_go_have_a_pool_of_themselves_up_to_a_number() {
-        let tried = |_| std::thread::spawn(|| here().is_some()).join().unwrap();
-        let found: Vec<bool> = (0..MOST_HERE + 3).map(tried).collect();
-        assert!(!found[MOST_HERE..].contains(&true));
+    fn number_of_current_thread_pools_is_bounded() {
+        let try_thread = |_| std::thread::spawn(|| current_thread_pool().is_some()).join().unwrap();
+        let found: Vec<bool> = (0..MAX_THREAD_POOLS + 3).map(try_thread).collect();
+        assert!(!found[MAX_THREAD_POOLS..].contains(&true));
     }
 
     #[test]
-    fn calls_of_one_thread_do_not_wait_for_each_other() {
+    fn concurrent_single_thread_calls_do_not_block_each_other() {
         let (one, other) = (lend(1).unwrap(), lend(1).unwrap());
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
-            scope.spawn(|| one.pool().install(move || told.recv().unwrap()));
-            scope.spawn(|| other.pool().install(move || tell.send(1).unwrap()));
+            scope.spawn(|| one.pool().install(move || receiver.recv().unwrap()));
+            scope.spawn(|| other.pool().install(move || sender.send(1).unwrap()));
         });
     }
 
     #[test]
-    fn no_more_threads_than_cores() {
+    fn number_of_threads_is_at_most_the_number_of_cores() {
         assert_eq!(threads(0), cores());
         assert_eq!(threads(usize::MAX), cores());
         for n in [2, 3, 1_000_000, usize::MAX] {

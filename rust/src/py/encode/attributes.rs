@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 
 /// Maximum depth of nested dicts: far beyond practical use, well before the stack overflows.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Position of a value in X, for messages.
 #[derive(Clone, Copy)]
@@ -46,7 +46,7 @@ struct Encoder<'a> {
 impl Encoder<'_> {
     /// Append an attribute under its enclosing names.
     #[inline]
-    fn push_under(&mut self, text: &str, value: f32) {
+    fn push_prefixed(&mut self, text: &str, value: f32) {
         if value != 0.0 {
             self.names.bytes.extend_from_slice(self.prefix.as_bytes());
             self.names.bytes.extend_from_slice(text.as_bytes());
@@ -97,7 +97,7 @@ impl Encoder<'_> {
             true => format!(
                 "{place}: a token is a list of attributes or a dict, found the string {}; \
                  for plain tokens choose a feature set such as features=\"default\"",
-                shown(items)
+                short_repr(items)
             ),
             false => format!("{place}: expected a list of attributes or a dict, found {}", kind(items)),
         };
@@ -108,7 +108,7 @@ impl Encoder<'_> {
     /// Append a string, or a pair of a string and a number.
     fn item(&mut self, item: &Bound<'_, PyAny>, place: ValuePlace<'_>) -> PyResult<()> {
         if let Ok(text) = item.cast::<PyString>() {
-            self.push_under(utf8(text, || place.to_string())?, 1.0);
+            self.push_prefixed(utf8(text, || place.to_string())?, 1.0);
             return Ok(());
         }
         if let Ok(pair) = item.cast::<PyTuple>() {
@@ -117,29 +117,29 @@ impl Encoder<'_> {
                 if let Ok(name) = name.cast::<PyString>() {
                     let name = utf8(name, || place.to_string())?;
                     let value = number(&value, name, place)?;
-                    self.push_under(name, value);
+                    self.push_prefixed(name, value);
                     return Ok(());
                 }
             }
         }
         Err(corpus_error(
             item.py(),
-            format!("{place}: the attribute {} is neither a string nor a pair (string, number)", shown(item)),
+            format!("{place}: the attribute {} is neither a string nor a pair (string, number)", short_repr(item)),
         ))
     }
 
     fn dict(&mut self, dict: &Bound<'_, PyDict>, place: ValuePlace<'_>, depth: usize) -> PyResult<()> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(corpus_error(
                 dict.py(),
-                format!("{place}: feature dicts are nested more than {DEEPEST} deep; flatten them"),
+                format!("{place}: feature dicts are nested more than {MAX_DEPTH} deep; flatten them"),
             ));
         }
         for (name, value) in dict.iter() {
             let Ok(name) = name.cast::<PyString>() else {
                 return Err(corpus_error(
                     dict.py(),
-                    format!("{place}: the attribute name {} is not a string; convert it with str()", shown(&name)),
+                    format!("{place}: the attribute name {} is not a string; convert it with str()", short_repr(&name)),
                 ));
             };
             let name = utf8(name, || place.to_string())?;
@@ -148,7 +148,7 @@ impl Encoder<'_> {
                 let text = utf8(text, || format!("{place}, attribute {name:?}"))?;
                 self.prefix.push_str(name);
                 self.prefix.push(':');
-                self.push_under(text, 1.0);
+                self.push_prefixed(text, 1.0);
             } else if let Ok(inner) = value.cast::<PyDict>() {
                 self.prefix.push_str(name);
                 self.prefix.push(':');
@@ -163,7 +163,7 @@ impl Encoder<'_> {
                 self.items(&value, place)?;
             } else {
                 let value = number(&value, name, place)?;
-                self.push_under(name, value);
+                self.push_prefixed(name, value);
             }
             self.prefix.truncate(length);
         }
@@ -172,7 +172,7 @@ impl Encoder<'_> {
 }
 
 /// Truncated representation of an object, for messages.
-fn shown(object: &Bound<'_, PyAny>) -> String {
+fn short_repr(object: &Bound<'_, PyAny>) -> String {
     let text = object.repr().map_or_else(|_| kind(object), |r| r.to_string());
     match text.char_indices().nth(60) {
         Some((at, _)) => format!("{}...", &text[..at]),
@@ -193,7 +193,7 @@ fn number(value: &Bound<'_, PyAny>, name: &str, place: ValuePlace<'_>) -> PyResu
     match parsed {
         None => Err(wrong(&format!(
             "the value {} is not a string, a bool, a number within float64, a list, a set or a dict",
-            shown(value)
+            short_repr(value)
         ))),
         Some(v) if !v.is_finite() => Err(wrong(&format!("the value {v} is not finite; leave the attribute out"))),
         Some(v) if !(v as f32).is_finite() => {
@@ -204,7 +204,7 @@ fn number(value: &Bound<'_, PyAny>, name: &str, place: ValuePlace<'_>) -> PyResu
 }
 
 /// Whether a sentence looks like lists of strings: its first attribute is a string.
-fn looks_plain(sentence: &Bound<'_, PyAny>) -> bool {
+fn starts_with_string(sentence: &Bound<'_, PyAny>) -> bool {
     let token = sentence.cast_exact::<PyList>().ok().and_then(|list| list.get_item(0).ok());
     let name = token.and_then(|token| token.cast_exact::<PyList>().ok()?.get_item(0).ok());
     name.is_some_and(|name| name.is_exact_instance_of::<PyString>())
@@ -227,7 +227,7 @@ fn read(ids: Ids<'_>, name: &'static str, sentences: &Bound<'_, PyAny>, jobs: us
     }
     let wrong = || format!("{name}: expected a list of sentences, found {}", kind(sentences));
     each(sentences, wrong, |s, sentence| {
-        if let Some(list) = listed.filter(|_| s + 1 == bounds.len() && looks_plain(sentence)) {
+        if let Some(list) = listed.filter(|_| s + 1 == bounds.len() && starts_with_string(sentence)) {
             plain(&mut encoder.ids, list, 1, &mut encoder.rows, &mut bounds)?;
         }
         if s + 1 < bounds.len() {

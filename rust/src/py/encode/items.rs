@@ -11,24 +11,24 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyTuple};
 
 /// Maximum depth of nested dicts.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Append the items of a sequence. Return false, with nothing appended, if the Python package has to read it.
 pub fn read(sequence: &Bound<'_, PyAny>, into: &mut Names) -> bool {
     let (items, names) = (into.items.len(), into.ends.len());
-    let done = match sequence.cast_exact::<PyList>() {
+    let is_read = match sequence.cast_exact::<PyList>() {
         Ok(list) => {
-            plain(list, into) || {
-                into.cut(items, names);
+            read_strings(list, into) || {
+                into.truncate_to(items, names);
                 list.iter().all(|one| item(&one, into))
             }
         }
         Err(_) => sequence.cast_exact::<PyTuple>().is_ok_and(|tuple| tuple.iter().all(|one| item(&one, into))),
     };
-    if !done {
-        into.cut(items, names);
+    if !is_read {
+        into.truncate_to(items, names);
     }
-    done
+    is_read
 }
 
 /// Append items that are lists of pairs (name, value), with names of type str or bytes. The Python package builds such
@@ -50,12 +50,12 @@ pub fn read_pairs(sequence: &Bound<'_, PyList>, into: &mut Names) -> PyResult<()
 
 /// Whether a name is valid: it has no NUL, and none of the characters that represent bytes (U+10FF80 and up).
 #[inline(always)]
-fn good(text: &[u8]) -> bool {
+fn is_valid(text: &[u8]) -> bool {
     !text.iter().any(|&b| b == 0 || b == 0xf4)
 }
 
 /// Append items that are lists of str. Objects are prefetched before they are read.
-fn plain(sequence: &Bound<'_, PyList>, into: &mut Names) -> bool {
+fn read_strings(sequence: &Bound<'_, PyList>, into: &mut Names) -> bool {
     // SAFETY: items within the lists' lengths, borrowed while the GIL is held. No Python code runs meanwhile.
     unsafe {
         let n = ffi::PyList_Size(sequence.as_ptr());
@@ -86,7 +86,7 @@ fn plain(sequence: &Bound<'_, PyList>, into: &mut Names) -> bool {
                     return false;
                 }
                 let text = std::slice::from_raw_parts(at.cast::<u8>(), len as usize);
-                if !good(text) {
+                if !is_valid(text) {
                     return false;
                 }
                 into.bytes.extend_from_slice(text);
@@ -101,7 +101,7 @@ fn plain(sequence: &Bound<'_, PyList>, into: &mut Names) -> bool {
 /// The bytes of a name.
 fn name<'a>(text: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
     let text = text.cast_exact::<PyString>().ok()?.to_str().ok()?.as_bytes();
-    good(text).then_some(text)
+    is_valid(text).then_some(text)
 }
 
 fn item(one: &Bound<'_, PyAny>, into: &mut Names) -> bool {
@@ -120,7 +120,7 @@ fn inner(one: &Bound<'_, PyAny>, into: &mut Names, prefix: &mut Vec<u8>, depth: 
     let texts = |into: &mut Names, prefix: &[u8], text: &Bound<'_, PyAny>| {
         name(text).map(|text| push(into, prefix, text, 1.0)).is_some()
     };
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return false;
     }
     if let Ok(list) = one.cast_exact::<PyList>() {
@@ -140,12 +140,12 @@ fn inner(one: &Bound<'_, PyAny>, into: &mut Names, prefix: &mut Vec<u8>, depth: 
         }
         prefix.extend_from_slice(key);
         prefix.push(b':');
-        let done = match value.cast_exact::<PyString>() {
+        let is_read = match value.cast_exact::<PyString>() {
             Ok(_) => texts(into, prefix, &value),
             Err(_) => inner(&value, into, prefix, depth + 1),
         };
         prefix.truncate(length);
-        if !done {
+        if !is_read {
             return false;
         }
     }

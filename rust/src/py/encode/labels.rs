@@ -13,45 +13,45 @@ use rapidhash::fast::RandomState;
 use std::collections::HashMap;
 
 /// Number of cached addresses, a power of two.
-const KNOWN: usize = 256;
+const CACHE_SIZE: usize = 256;
 
 /// Items between prefetching an object and reading it.
-const SOON: ffi::Py_ssize_t = 16;
+const PREFETCH_DISTANCE: ffi::Py_ssize_t = 16;
 
 /// Numbers of texts, in order of first occurrence.
 struct LabelNumbers {
     of: HashMap<u64, u32, RandomState>, // by hash, and texts are compared
     texts: Vec<*mut ffi::PyObject>,     // borrowed: the lists that hold them are not changed meanwhile
-    known: [(*mut ffi::PyObject, u32); KNOWN],
+    cache: [(*mut ffi::PyObject, u32); CACHE_SIZE],
 }
 
 impl LabelNumbers {
     fn new() -> LabelNumbers {
-        LabelNumbers { of: HashMap::default(), texts: Vec::new(), known: [(std::ptr::null_mut(), 0); KNOWN] }
+        LabelNumbers { of: HashMap::default(), texts: Vec::new(), cache: [(std::ptr::null_mut(), 0); CACHE_SIZE] }
     }
 
-    /// Return the number of a string, a new one if `grows`. Return None if the object is not exactly of type str, if
+    /// Return the number of a string, a new one if `may_grow`. Return None if the object is not exactly of type str, if
     /// the string is unknown, or if two strings have the same hash.
     ///
     /// # Safety
     /// The object must be alive while `self` is, and the GIL must be held.
     #[inline(always)]
-    unsafe fn of(&mut self, object: *mut ffi::PyObject, grows: bool) -> Option<u32> {
-        let slot = (object as usize >> 4) % KNOWN;
-        if self.known[slot].0 == object {
-            return Some(self.known[slot].1);
+    unsafe fn of(&mut self, object: *mut ffi::PyObject, may_grow: bool) -> Option<u32> {
+        let slot = (object as usize >> 4) % CACHE_SIZE;
+        if self.cache[slot].0 == object {
+            return Some(self.cache[slot].1);
         }
-        let number = self.find(object, grows)?;
-        self.known[slot] = (object, number);
+        let number = self.find(object, may_grow)?;
+        self.cache[slot] = (object, number);
         Some(number)
     }
 
     /// # Safety
     /// See `of`.
-    unsafe fn find(&mut self, object: *mut ffi::PyObject, grows: bool) -> Option<u32> {
+    unsafe fn find(&mut self, object: *mut ffi::PyObject, may_grow: bool) -> Option<u32> {
         let text = text_of(object)?;
         let new = self.texts.len() as u32;
-        let number = match grows {
+        let number = match may_grow {
             true => *self.of.entry(Key::lookup(text)).or_insert(new),
             false => *self.of.get(&Key::lookup(text))?,
         };
@@ -81,28 +81,28 @@ unsafe fn text_of<'a>(object: *mut ffi::PyObject) -> Option<&'a str> {
 
 /// Prefetch the head of an object and the text of a short string, which follows the head.
 #[inline(always)]
-fn ask(object: *const ffi::PyObject) {
+fn prefetch_object(object: *const ffi::PyObject) {
     prefetch(object);
     prefetch(object.cast::<u8>().wrapping_add(56));
 }
 
-/// Call `see(object)` for the items of a list or tuple until it returns None.
+/// Call `visit(object)` for the items of a list or tuple until it returns None.
 ///
 /// # Safety
-/// The GIL must be held, and `see` must not run Python code.
+/// The GIL must be held, and `visit` must not run Python code.
 #[inline(always)]
-unsafe fn each(object: *mut ffi::PyObject, mut see: impl FnMut(*mut ffi::PyObject) -> Option<()>) -> Option<()> {
+unsafe fn each(object: *mut ffi::PyObject, mut visit: impl FnMut(*mut ffi::PyObject) -> Option<()>) -> Option<()> {
     if ffi::PyList_CheckExact(object) != 0 {
         let n = ffi::PyList_Size(object);
-        (0..n.min(SOON)).for_each(|i| ask(ffi::PyList_GetItem(object, i)));
+        (0..n.min(PREFETCH_DISTANCE)).for_each(|i| prefetch_object(ffi::PyList_GetItem(object, i)));
         (0..n).try_for_each(|i| {
-            if i + SOON < n {
-                ask(ffi::PyList_GetItem(object, i + SOON));
+            if i + PREFETCH_DISTANCE < n {
+                prefetch_object(ffi::PyList_GetItem(object, i + PREFETCH_DISTANCE));
             }
-            see(ffi::PyList_GetItem(object, i))
+            visit(ffi::PyList_GetItem(object, i))
         })
     } else if ffi::PyTuple_CheckExact(object) != 0 {
-        (0..ffi::PyTuple_Size(object)).try_for_each(|i| see(ffi::PyTuple_GetItem(object, i)))
+        (0..ffi::PyTuple_Size(object)).try_for_each(|i| visit(ffi::PyTuple_GetItem(object, i)))
     } else {
         None
     }

@@ -388,19 +388,19 @@ fn prune(
 
 /// Disables Python's garbage collector while it exists. Otherwise the collector would scan the young objects after
 /// every few hundred new lists, and often all objects, without finding garbage.
-pub struct Paused<'py> {
+pub struct GcPause<'py> {
     was_on: bool,
     _gil: Python<'py>,
 }
 
-impl<'py> Paused<'py> {
-    pub fn new(py: Python<'py>) -> Paused<'py> {
+impl<'py> GcPause<'py> {
+    pub fn new(py: Python<'py>) -> GcPause<'py> {
         // SAFETY: the GIL is held here and in `drop`.
-        Paused { was_on: unsafe { pyo3::ffi::PyGC_Disable() } != 0, _gil: py }
+        GcPause { was_on: unsafe { pyo3::ffi::PyGC_Disable() } != 0, _gil: py }
     }
 }
 
-impl Drop for Paused<'_> {
+impl Drop for GcPause<'_> {
     fn drop(&mut self) {
         if self.was_on {
             // SAFETY: the GIL is held, as `_gil` proves.
@@ -423,7 +423,7 @@ fn name_paths<'py>(
     if !fits || path.iter().any(|&y| y as usize >= labels.len()) {
         return Err(Error::Value("label ids, offsets and labels do not fit each other".into()).into());
     }
-    let _no_garbage = Paused::new(py);
+    let _gc_pause = GcPause::new(py);
     let out = PyList::empty(py);
     for o in offsets.windows(2) {
         let names = path[o[0] as usize..o[1] as usize].iter().map(|&y| labels[y as usize].bind(py));

@@ -21,14 +21,14 @@ use std::sync::Mutex;
 
 /// Number of strings that one thread passes to another at a time.
 const BATCH: usize = 8192;
-/// Number of sentences below which a second thread is not worth its start.
-const FEW: usize = 128;
+/// Minimum number of sentences for which other threads are started.
+const MIN_PARALLEL_SENTENCES: usize = 128;
 /// Number of sentences between two checks for signals.
-const PIECE: usize = 4096;
+const SENTENCES_PER_CHECK: usize = 4096;
 /// Maximum number of threads. With more, the collecting thread is the bottleneck.
-const MOST: usize = 4;
+const MAX_THREADS: usize = 4;
 /// Number of batches in the queue from which the first thread processes one itself.
-const WAIT: usize = 2;
+const QUEUE_LENGTH: usize = 2;
 
 /// UTF-8 text owned by a Python string.
 #[derive(Clone, Copy)]
@@ -71,7 +71,7 @@ impl Strings {
     }
 
     /// Append the rows of the hashed strings, numbered by a growing vocabulary, and clear the strings.
-    fn grow(&mut self, vocab: &mut Vocab, rows: &mut Csr) -> Result<()> {
+    fn grow_rows(&mut self, vocab: &mut Vocab, rows: &mut Csr) -> Result<()> {
         let before = rows.ids.len();
         vocab.intern_many(&self.keys, &mut rows.ids, |at| self.texts[at].as_str().as_bytes())?;
         if !rows.values.is_empty() {
@@ -86,16 +86,16 @@ impl Strings {
     /// work on the current string.
     fn read(&mut self, sentence: &Objects, next: &Objects) -> bool {
         let before = self.texts.len();
-        let mut later = next.strings.iter();
+        let mut upcoming = next.strings.iter();
         for &text in &sentence.strings {
-            if let Some(&text) = later.next() {
-                ask(text);
+            if let Some(&text) = upcoming.next() {
+                prefetch_string(text);
             }
             // SAFETY: the list holds the object, and the GIL is held.
             let (at, len) = unsafe {
                 let mut len = 0;
-                let known = ffi::PyUnicode_CheckExact(text) != 0;
-                (if known { ffi::PyUnicode_AsUTF8AndSize(text, &mut len) } else { std::ptr::null() }, len)
+                let is_string = ffi::PyUnicode_CheckExact(text) != 0;
+                (if is_string { ffi::PyUnicode_AsUTF8AndSize(text, &mut len) } else { std::ptr::null() }, len)
             };
             if at.is_null() {
                 // Not a string, or a lone surrogate. The slow path reports its position.
@@ -106,7 +106,7 @@ impl Strings {
             }
             self.texts.push(Utf8Slice { at: at.cast(), len: len as usize });
         }
-        later.for_each(|&text| ask(text));
+        upcoming.for_each(|&text| prefetch_string(text));
         self.ends.extend(sentence.ends.iter().map(|&end| before + end));
         true
     }
@@ -114,7 +114,7 @@ impl Strings {
 
 /// Prefetch the head of a string and the text that follows it.
 #[inline(always)]
-fn ask(text: *const ffi::PyObject) {
+fn prefetch_string(text: *const ffi::PyObject) {
     prefetch(text);
     prefetch(text.cast::<u8>().wrapping_add(64));
 }
@@ -164,7 +164,7 @@ struct Lookup {
 
 impl Lookup {
     /// Append the rows of the strings, numbered by a locked vocabulary, and clear the strings.
-    fn known(&mut self, vocab: &Vocab, strings: &mut Strings, rows: &mut Csr) {
+    fn append_known(&mut self, vocab: &Vocab, strings: &mut Strings, rows: &mut Csr) {
         self.keys.clear();
         self.keys.extend(strings.texts.iter().map(|text| Key::lookup(text.as_str())));
         vocab.get_many(&self.keys, &mut self.ids);
@@ -182,7 +182,7 @@ impl Lookup {
         let mut rows = Csr::default();
         rows.ids.reserve(strings.texts.len());
         rows.ptr.reserve(strings.ends.len());
-        self.known(vocab, &mut strings, &mut rows);
+        self.append_known(vocab, &mut strings, &mut rows);
         rows
     }
 }
@@ -191,13 +191,13 @@ impl Lookup {
 struct ReadAhead<'a, 'py> {
     sentences: &'a Bound<'py, PyList>,
     at: usize,
-    now: Objects,
+    current: Objects,
     next: Option<Objects>, // None if the next sentence is not plain, or at the end
 }
 
 impl<'a, 'py> ReadAhead<'a, 'py> {
     fn new(sentences: &'a Bound<'py, PyList>, at: usize) -> Self {
-        let mut out = ReadAhead { sentences, at, now: Objects::default(), next: None };
+        let mut out = ReadAhead { sentences, at, current: Objects::default(), next: None };
         out.next = out.list(Objects::default());
         out
     }
@@ -217,11 +217,11 @@ impl<'a, 'py> ReadAhead<'a, 'py> {
 
     /// Read the next sentence. Return its number of tokens, or None if it is not plain or at the end.
     fn read(&mut self, strings: &mut Strings) -> Option<usize> {
-        let old = std::mem::replace(&mut self.now, self.next.take()?);
+        let old = std::mem::replace(&mut self.current, self.next.take()?);
         self.at += 1;
         self.next = self.list(old);
         let none = Objects::default();
-        strings.read(&self.now, self.next.as_ref().unwrap_or(&none)).then_some(self.now.ends.len())
+        strings.read(&self.current, self.next.as_ref().unwrap_or(&none)).then_some(self.current.ends.len())
     }
 }
 
@@ -243,29 +243,35 @@ pub(super) fn plain(
 ) -> PyResult<()> {
     loop {
         let before = bounds.len();
-        let mut ahead = ReadAhead::new(sentences, before - 1);
-        let several = threads::threads(jobs) >= 2 && sentences.len() - ahead.at.min(sentences.len()) >= FEW;
+        let mut reader = ReadAhead::new(sentences, before - 1);
+        let several =
+            threads::threads(jobs) >= 2 && sentences.len() - reader.at.min(sentences.len()) >= MIN_PARALLEL_SENTENCES;
         match (&mut *ids, several) {
-            (Ids::Locked(vocab), true) => look_up(vocab, &mut ahead, jobs, rows, bounds),
-            (Ids::Growing(vocab), true) => grow(vocab, &mut ahead, rows, bounds)?,
-            (ids, false) => alone(ids, &mut ahead, rows, bounds)?,
+            (Ids::Locked(vocab), true) => read_locked(vocab, &mut reader, jobs, rows, bounds),
+            (Ids::Growing(vocab), true) => read_growing(vocab, &mut reader, rows, bounds)?,
+            (ids, false) => read_serially(ids, &mut reader, rows, bounds)?,
         }
-        if bounds.len() < before + PIECE {
+        if bounds.len() < before + SENTENCES_PER_CHECK {
             return Ok(());
         }
         sentences.py().check_signals()?;
     }
 }
 
-/// Process up to PIECE sentences on this thread.
-fn alone(ids: &mut Ids<'_>, ahead: &mut ReadAhead<'_, '_>, rows: &mut Csr, bounds: &mut Vec<usize>) -> Result<()> {
-    let (mut lookup, mut strings, last) = (Lookup::default(), Strings::default(), bounds.len() + PIECE);
-    while bounds.len() < last && ahead.read(&mut strings).is_some() {
+/// Process up to `SENTENCES_PER_CHECK` sentences on this thread.
+fn read_serially(
+    ids: &mut Ids<'_>,
+    reader: &mut ReadAhead<'_, '_>,
+    rows: &mut Csr,
+    bounds: &mut Vec<usize>,
+) -> Result<()> {
+    let (mut lookup, mut strings, last) = (Lookup::default(), Strings::default(), bounds.len() + SENTENCES_PER_CHECK);
+    while bounds.len() < last && reader.read(&mut strings).is_some() {
         match ids {
-            Ids::Locked(vocab) => lookup.known(vocab, &mut strings, rows),
+            Ids::Locked(vocab) => lookup.append_known(vocab, &mut strings, rows),
             Ids::Growing(vocab) => {
                 strings.hash();
-                strings.grow(vocab, rows)?;
+                strings.grow_rows(vocab, rows)?;
             }
         }
         bounds.push(rows.rows());
@@ -273,63 +279,68 @@ fn alone(ids: &mut Ids<'_>, ahead: &mut ReadAhead<'_, '_>, rows: &mut Csr, bound
     Ok(())
 }
 
-/// Process up to PIECE sentences with a growing vocabulary: this thread collects and hashes, another numbers, in
-/// order.
-fn grow(vocab: &mut Vocab, ahead: &mut ReadAhead<'_, '_>, rows: &mut Csr, bounds: &mut Vec<usize>) -> Result<()> {
-    let last = bounds.len() + PIECE;
-    let (give, take) = sync_channel::<Strings>(WAIT);
+/// Process up to `SENTENCES_PER_CHECK` sentences with a growing vocabulary: this thread collects and hashes, another
+/// numbers, in order.
+fn read_growing(
+    vocab: &mut Vocab,
+    reader: &mut ReadAhead<'_, '_>,
+    rows: &mut Csr,
+    bounds: &mut Vec<usize>,
+) -> Result<()> {
+    let last = bounds.len() + SENTENCES_PER_CHECK;
+    let (sender, receiver) = sync_channel::<Strings>(QUEUE_LENGTH);
     std::thread::scope(|scope| {
         let mut tokens = rows.rows();
-        let give = give; // closed when this thread is done, even by a panic, so that the other one ends too
-        let numbering = scope.spawn(move || take.iter().try_for_each(|mut strings| strings.grow(vocab, rows)));
+        let sender = sender; // closed when this thread is done, even by a panic, so that the other one ends too
+        let numbering = scope.spawn(move || receiver.iter().try_for_each(|mut strings| strings.grow_rows(vocab, rows)));
         let mut strings = Strings::default();
         while bounds.len() < last {
-            let Some(n) = ahead.read(&mut strings) else { break };
+            let Some(n) = reader.read(&mut strings) else { break };
             strings.hash();
             tokens += n;
             bounds.push(tokens);
-            if strings.texts.len() >= BATCH && give.send(std::mem::take(&mut strings)).is_err() {
+            if strings.texts.len() >= BATCH && sender.send(std::mem::take(&mut strings)).is_err() {
                 break;
             }
         }
-        let _the_other_says_why = give.send(strings);
-        drop(give);
+        let _reported_by_receiver = sender.send(strings);
+        drop(sender);
         numbering.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-/// Process up to PIECE sentences with a locked vocabulary.
-fn look_up(vocab: &Vocab, ahead: &mut ReadAhead<'_, '_>, jobs: usize, rows: &mut Csr, bounds: &mut Vec<usize>) {
-    let last = bounds.len() + PIECE;
+/// Process up to `SENTENCES_PER_CHECK` sentences with a locked vocabulary.
+fn read_locked(vocab: &Vocab, reader: &mut ReadAhead<'_, '_>, jobs: usize, rows: &mut Csr, bounds: &mut Vec<usize>) {
+    let last = bounds.len() + SENTENCES_PER_CHECK;
     let mut strings = Strings::default();
-    let (give, take) = sync_channel::<(usize, Strings)>(WAIT);
-    let take = Mutex::new(take);
+    let (sender, receiver) = sync_channel::<(usize, Strings)>(QUEUE_LENGTH);
+    let receiver = Mutex::new(receiver);
     std::thread::scope(|scope| {
-        let give = give; // closed when the scope's work ends, even by a panic, so that the others end too
-        let (put, get) = channel::<(usize, Csr)>();
-        for _ in 1..threads::threads(jobs).min(MOST) {
-            let (take, put) = (&take, put.clone());
+        let sender = sender; // closed when the scope's work ends, even by a panic, so that the others end too
+        let (results, finished) = channel::<(usize, Csr)>();
+        for _ in 1..threads::threads(jobs).min(MAX_THREADS) {
+            let (receiver, results) = (&receiver, results.clone());
             scope.spawn(move || {
                 let mut lookup = Lookup::default();
                 loop {
-                    let next = take.lock().map(|queue| queue.recv());
+                    let next = receiver.lock().map(|queue| queue.recv());
                     let Ok(Ok((n, strings))) = next else { break };
-                    if put.send((n, lookup.batch(vocab, strings))).is_err() {
+                    if results.send((n, lookup.batch(vocab, strings))).is_err() {
                         break;
                     }
                 }
             });
         }
-        drop(put);
+        drop(results);
         let (mut batches, mut tokens) = (0, rows.rows());
         let mut lookup = Lookup::default();
         let mut parts: Vec<(usize, Csr)> = Vec::new();
         while bounds.len() < last {
-            let Some(n) = ahead.read(&mut strings) else { break };
+            let Some(n) = reader.read(&mut strings) else { break };
             tokens += n;
             bounds.push(tokens);
             if strings.texts.len() >= BATCH {
-                match give.try_send((batches, std::mem::take(&mut strings))) {
+                match sender.try_send((batches, std::mem::take(&mut strings))) {
                     Ok(()) => {}
                     Err(TrySendError::Full((n, strings)) | TrySendError::Disconnected((n, strings))) => {
                         parts.push((n, lookup.batch(vocab, strings)));
@@ -338,9 +349,9 @@ fn look_up(vocab: &Vocab, ahead: &mut ReadAhead<'_, '_>, jobs: usize, rows: &mut
                 batches += 1;
             }
         }
-        drop(give);
+        drop(sender);
         parts.push((batches, lookup.batch(vocab, strings)));
-        parts.extend(get.iter());
+        parts.extend(finished.iter());
         parts.sort_unstable_by_key(|&(n, _)| n);
         rows.ids.reserve(parts.iter().map(|(_, part)| part.ids.len()).sum());
         rows.ptr.reserve(tokens);

@@ -32,20 +32,25 @@ fn range(offsets: &[i32], at: usize, end: usize) -> Option<Range<usize>> {
 }
 
 impl Arrays<'_> {
-    /// Call `see(token)` for each token of a sentence. Return the number of tokens.
-    fn each(&self, py: Python<'_>, s: usize, mut see: impl FnMut(&str) -> PyResult<()>) -> PyResult<usize> {
+    /// Call `visit(token)` for each token of a sentence. Return the number of tokens.
+    fn each(&self, py: Python<'_>, s: usize, mut visit: impl FnMut(&str) -> PyResult<()>) -> PyResult<usize> {
         let (data, tokens) = (self.data.as_slice()?, self.tokens.as_slice()?);
-        let off =
+        let invalid =
             |what: &str| Error::Value(format!("its {what} are not offsets that rise within the array")).of_sentence(s);
-        let which = range(self.sentences.as_slice()?, s, tokens.len() - 1).ok_or_else(|| off("tokens"))?;
-        for t in which.clone() {
-            let bytes = &data[range(tokens, t, data.len()).ok_or_else(|| off("bytes"))?];
+        let token_range = range(self.sentences.as_slice()?, s, tokens.len() - 1).ok_or_else(|| invalid("tokens"))?;
+        for t in token_range.clone() {
+            let bytes = &data[range(tokens, t, data.len()).ok_or_else(|| invalid("bytes"))?];
             let text = std::str::from_utf8(bytes).map_err(|_| {
-                exception(py, "CorpusError", Some(s), format!("sentence {s}, token {}: not UTF-8", t - which.start))
+                exception(
+                    py,
+                    "CorpusError",
+                    Some(s),
+                    format!("sentence {s}, token {}: not UTF-8", t - token_range.start),
+                )
             })?;
-            see(text)?;
+            visit(text)?;
         }
-        Ok(which.len())
+        Ok(token_range.len())
     }
 }
 

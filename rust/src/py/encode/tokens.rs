@@ -24,8 +24,8 @@ use std::sync::Arc;
 pub struct PyTemplate {
     pub inner: Template,
     text: String,
-    spare: Arc<BufferPool>,   // of datasets built with it
-    known: Reused<TextCache>, // attributes of distinct texts
+    buffers: Arc<BufferPool>,  // of datasets built with it
+    cached: Reused<TextCache>, // attributes of distinct texts
 }
 
 #[pymethods]
@@ -38,7 +38,7 @@ impl PyTemplate {
             if let Some(lists) = lists {
                 inner = inner.with_lists(lists)?;
             }
-            Ok(PyTemplate { inner, text, spare: Arc::default(), known: Reused::default() })
+            Ok(PyTemplate { inner, text, buffers: Arc::default(), cached: Reused::default() })
         })
     }
 
@@ -59,7 +59,7 @@ impl PyTemplate {
         let mut tokens = Tokens::new(self.inner.columns.len());
         read(&mut tokens, &self.inner, sentences, false)?;
         let inner = run(py, 1, || self.inner.learn(&tokens))?;
-        Ok(PyTemplate { inner, text: self.text.clone(), spare: self.spare.clone(), known: Reused::default() })
+        Ok(PyTemplate { inner, text: self.text.clone(), buffers: self.buffers.clone(), cached: Reused::default() })
     }
 
     /// Source text of the template.
@@ -100,10 +100,10 @@ impl PyTemplate {
 
     /// Texts of every token's attributes in one sentence, which is passed by columns.
     fn render(&self, columns: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<String>>> {
-        closed(&self.inner)?;
+        check_learned(&self.inner)?;
         let mut tokens = Tokens::new(self.inner.columns.len());
         push(&mut tokens, &self.inner, 0, columns)?;
-        guard(|| Ok(Extractor::new(&self.inner, &tokens, 1, self.spare.clone(), Vec::new()).texts()))
+        guard(|| Ok(Extractor::new(&self.inner, &tokens, 1, self.buffers.clone(), Vec::new()).texts()))
     }
 
     #[allow(clippy::type_complexity)]
@@ -114,7 +114,7 @@ impl PyTemplate {
 }
 
 /// Reject a template whose lists are not learned.
-fn closed(template: &Template) -> PyResult<()> {
+fn check_learned(template: &Template) -> PyResult<()> {
     if template.is_open() {
         return Err(Error::Template(
             "is_rare and is_frequent need the words of the training sentences; fit a tagger, or call learn with them"
@@ -142,7 +142,7 @@ fn read(tokens: &mut Tokens, template: &Template, sentences: &Bound<'_, PyAny>, 
     each(sentences, wrong, |s, sentence| {
         let read = if bare {
             let list = sentence.cast_exact::<PyList>().ok();
-            let length = list.and_then(|list| plain(&mut tokens.columns[0], list));
+            let length = list.and_then(|list| push_strings(&mut tokens.columns[0], list));
             let length = length.unwrap_or_else(|| values(tokens, template, s, 0, sentence));
             length.map(|length| tokens.end_sentence(length))
         } else {
@@ -154,22 +154,22 @@ fn read(tokens: &mut Tokens, template: &Template, sentences: &Bound<'_, PyAny>, 
 }
 
 /// Number of strings by which a list is prefetched.
-const AHEAD: usize = 6;
+const PREFETCH_DISTANCE: usize = 6;
 
 /// Append the strings of a list. Return None, with nothing appended, if it contains other objects, which `values`
 /// reports.
-fn plain(column: &mut Column, list: &Bound<'_, PyList>) -> Option<PyResult<usize>> {
+fn push_strings(column: &mut Column, list: &Bound<'_, PyList>) -> Option<PyResult<usize>> {
     let (before, length) = (column.cells.len(), list.len());
     for t in 0..length {
         // SAFETY: items within the list's length, borrowed while the GIL is held. No Python code runs meanwhile.
         let text = unsafe {
             let at = |t: usize| ffi::PyList_GetItem(list.as_ptr(), t as ffi::Py_ssize_t);
-            if t + AHEAD < length {
-                prefetch(at(t + AHEAD));
+            if t + PREFETCH_DISTANCE < length {
+                prefetch(at(t + PREFETCH_DISTANCE));
             }
             let (text, mut len) = (at(t), 0);
-            let known = ffi::PyUnicode_CheckExact(text) != 0;
-            let bytes = if known { ffi::PyUnicode_AsUTF8AndSize(text, &mut len) } else { std::ptr::null() };
+            let is_string = ffi::PyUnicode_CheckExact(text) != 0;
+            let bytes = if is_string { ffi::PyUnicode_AsUTF8AndSize(text, &mut len) } else { std::ptr::null() };
             if bytes.is_null() {
                 ffi::PyErr_Clear();
                 column.cells.truncate(before);
@@ -185,7 +185,7 @@ fn plain(column: &mut Column, list: &Bound<'_, PyList>) -> Option<PyResult<usize
 }
 
 /// Number of items between two checks for signals.
-const LOOK: usize = 64;
+const SIGNAL_INTERVAL: usize = 64;
 
 /// Items of a list, a tuple or another iterable that is not a string, bytes or a mapping.
 pub fn each<'py>(
@@ -195,7 +195,7 @@ pub fn each<'py>(
 ) -> PyResult<usize> {
     let mut n = 0;
     let mut f = |item: &Bound<'py, PyAny>| -> PyResult<()> {
-        if n % LOOK == LOOK - 1 {
+        if n % SIGNAL_INTERVAL == SIGNAL_INTERVAL - 1 {
             item.py().check_signals()?;
         }
         f(n, item)?;
@@ -211,9 +211,9 @@ pub fn each<'py>(
             f(&item)?;
         }
     } else {
-        let unfit =
+        let is_not_a_list =
             items.is_instance_of::<PyString>() || items.is_instance_of::<PyBytes>() || items.is_instance_of::<PyDict>();
-        let iterator = if unfit { None } else { items.try_iter().ok() };
+        let iterator = if is_not_a_list { None } else { items.try_iter().ok() };
         let Some(iterator) = iterator else {
             return Err(corpus_error(items.py(), wrong()));
         };
@@ -291,9 +291,9 @@ pub(super) fn encode_tokens(
     n_jobs: usize,
     bare: bool,
 ) -> PyResult<PyDataset> {
-    let mut known = known(template.get(), vocab)?;
-    read(&mut known.tokens, &template.get().inner, sentences, bare)?;
-    dataset(py, template.get(), vocab, known, n_jobs)
+    let mut cached = text_cache(template.get(), vocab)?;
+    read(&mut cached.tokens, &template.get().inner, sentences, bare)?;
+    dataset(py, template.get(), vocab, cached, n_jobs)
 }
 
 /// Return the dataset of `encode_tokens`, and the number in `words` of each token's text in a column.
@@ -309,57 +309,62 @@ pub(super) fn encode_words<'py>(
     n_jobs: usize,
     bare: bool,
 ) -> PyResult<(PyDataset, Bound<'py, PyArray1<u32>>)> {
-    let mut known = known(template.get(), vocab)?;
-    read(&mut known.tokens, &template.get().inner, sentences, bare)?;
-    let Some(texts) = known.tokens.columns.get(column) else {
-        return Err(Error::Value(format!("no column {column}; the template has {}", known.tokens.columns.len())).into());
+    let mut cached = text_cache(template.get(), vocab)?;
+    read(&mut cached.tokens, &template.get().inner, sentences, bare)?;
+    let Some(texts) = cached.tokens.columns.get(column) else {
+        return Err(
+            Error::Value(format!("no column {column}; the template has {}", cached.tokens.columns.len())).into()
+        );
     };
-    let numbers = words_of(texts, words.get());
+    let numbers = word_numbers(texts, words.get());
     let found = PyArray1::from_slice(py, &numbers);
-    Ok((dataset(py, template.get(), vocab, known, n_jobs)?, found))
+    Ok((dataset(py, template.get(), vocab, cached, n_jobs)?, found))
 }
 
 /// Number of each token's text. If there are many tokens, every distinct text is looked up once.
-fn words_of(column: &Column, words: &PyWordSets) -> Vec<u32> {
-    let look = |text: u32| words.look(column.key(text as usize));
+fn word_numbers(column: &Column, words: &PyWordSets) -> Vec<u32> {
+    let number = |text: u32| words.get(column.key(text as usize));
     if column.cells.len() < column.texts() {
-        return column.cells.iter().map(|&text| look(text)).collect();
+        return column.cells.iter().map(|&text| number(text)).collect();
     }
-    let numbers: Vec<u32> = (0..column.texts() as u32).map(look).collect();
+    let numbers: Vec<u32> = (0..column.texts() as u32).map(number).collect();
     column.cells.iter().map(|&text| numbers[text as usize]).collect()
 }
 
 /// Cached attributes of distinct texts. Empty if the vocabulary grows.
-fn known(template: &PyTemplate, vocab: &Bound<'_, PyVocab>) -> PyResult<TextCache> {
+fn text_cache(template: &PyTemplate, vocab: &Bound<'_, PyVocab>) -> PyResult<TextCache> {
     let (columns, stamp) = (template.inner.columns.len(), vocab.try_borrow()?.inner.stamp());
-    Ok(stamp.map_or_else(|| TextCache::new(columns, 0), |stamp| TextCache::take(&template.known, columns, stamp)))
+    Ok(stamp.map_or_else(|| TextCache::new(columns, 0), |stamp| TextCache::take(&template.cached, columns, stamp)))
 }
 
 fn dataset(
     py: Python<'_>,
     of: &PyTemplate,
     vocab: &Bound<'_, PyVocab>,
-    mut known: TextCache,
+    mut cached: TextCache,
     n_jobs: usize,
 ) -> PyResult<PyDataset> {
-    let (template, spare) = (&of.inner, of.spare.clone());
-    closed(template)?;
+    let (template, buffers) = (&of.inner, of.buffers.clone());
+    check_learned(template)?;
     let locked = vocab.try_borrow()?.inner.is_locked();
-    let cells: usize = known.tokens.columns.iter().map(|column| column.cells.len()).sum();
+    let cells: usize = cached.tokens.columns.iter().map(|column| column.cells.len()).sum();
     let steps = cells.saturating_mul(60 * (1 + template.rules.len())); // per rule and token: a text, its hash, a lookup
     let inner = if locked {
         let vocab = vocab.try_borrow()?;
         let vocab = &vocab.inner;
-        let since = known.since();
-        let (tokens, found) = (&known.tokens, &mut known.found);
-        let inner =
-            run_of(py, n_jobs, steps, || Extractor::new(template, tokens, n_jobs, spare, since).locked(vocab, found))?;
-        known.give(&of.known);
+        let since = cached.since();
+        let (tokens, found) = (&cached.tokens, &mut cached.found);
+        let inner = run_of(py, n_jobs, steps, || {
+            Extractor::new(template, tokens, n_jobs, buffers, since).locked(vocab, found)
+        })?;
+        cached.put_back(&of.cached);
         inner
     } else {
         let mut vocab = vocab.try_borrow_mut()?;
         let vocab = &mut vocab.inner;
-        run_of(py, n_jobs, steps, || Extractor::new(template, &known.tokens, n_jobs, spare, Vec::new()).grow(vocab))??
+        run_of(py, n_jobs, steps, || {
+            Extractor::new(template, &cached.tokens, n_jobs, buffers, Vec::new()).grow(vocab)
+        })??
     };
     Ok(PyDataset { inner: inner.into() })
 }

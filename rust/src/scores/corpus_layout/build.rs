@@ -14,14 +14,14 @@ use crate::scores::corpus_layout::bundle::Bundles;
 use crate::scores::corpus_layout::dense::DenseRows;
 use crate::scores::corpus_layout::fold::Fold;
 use crate::scores::corpus_layout::steps::PositionSlots;
-use crate::scores::corpus_layout::{Masks, Nodes, RareFeature, HOT, NOWHERE};
+use crate::scores::corpus_layout::{Masks, Nodes, RareFeature, HOT, NO_GOLD};
 
 /// Number of labels up to which all frequent attributes have rows, even if few of their labels have features.
-const FEW: usize = 4 * WIDTH;
+const MAX_FULL_LABELS: usize = 4 * WIDTH;
 
 /// Options for splitting tokens into rows and rare features.
 #[derive(Clone, Copy, Debug)]
-pub struct Grain {
+pub struct RowOptions {
     /// Number of occurrences from which an attribute gets a row.
     pub frequent: u32,
     /// Whether rows that always occur together are folded. Learners that change single rows need them separate.
@@ -41,7 +41,7 @@ struct FrequentRows {
 }
 
 impl FrequentRows {
-    fn new(rows: CsrRef<'_>, dense: Option<&Dense>, layout: &Layout, least: u32) -> FrequentRows {
+    fn new(rows: CsrRef<'_>, dense: Option<&Dense>, layout: &Layout, min_count: u32) -> FrequentRows {
         let mut count = vec![0u32; layout.attributes];
         for &a in rows.ids {
             count[a as usize] += 1;
@@ -56,8 +56,8 @@ impl FrequentRows {
         for a in 0..layout.attributes {
             let (first, labels) = layout.node(a as u32);
             // With many labels a row is mostly zeros, and all rows together exceed any cache.
-            let filled = layout.labels <= FEW || labels.len() * WIDTH >= layout.labels || least == 0;
-            if (!labels.is_empty() && count[a] >= least && filled) || full.contains(&a) {
+            let filled = layout.labels <= MAX_FULL_LABELS || labels.len() * WIDTH >= layout.labels || min_count == 0;
+            if (!labels.is_empty() && count[a] >= min_count && filled) || full.contains(&a) {
                 out.of[a] = out.push(first, labels);
             }
         }
@@ -75,7 +75,7 @@ impl FrequentRows {
 }
 
 /// Location of a token: its batch and chunk.
-struct Stand<'a> {
+struct TokenPosition<'a> {
     chunk: usize,
     batch: &'a Batch,
     lane: usize,
@@ -84,38 +84,38 @@ struct Stand<'a> {
 }
 
 impl Nodes {
-    pub fn new(data: &Dataset, layout: &Layout, plan: &Plan, grain: Grain) -> Result<Nodes> {
+    pub fn new(data: &Dataset, layout: &Layout, plan: &Plan, row_options: RowOptions) -> Result<Nodes> {
         if layout.len() >= u32::MAX as usize {
             return Err(Error::Value("more than 4 billion features; raise min_count or use fewer templates".into()));
         }
         let dense = data.node.dense().filter(|dense| {
-            grain.vectors && dense.attributes().all(|a| layout.node(a as u32).1.len() == layout.labels)
+            row_options.vectors && dense.attributes().all(|a| layout.node(a as u32).1.len() == layout.labels)
         });
         let attributes = if dense.is_some() { data.node.sparse() } else { data.node.csr() };
-        let mut frequent = FrequentRows::new(attributes, dense, layout, grain.frequent);
-        let mut out = Nodes::empty(layout.labels, &mut frequent, plan.slots, grain.group);
+        let mut frequent = FrequentRows::new(attributes, dense, layout, row_options.frequent);
+        let mut out = Nodes::empty(layout.labels, &mut frequent, plan.slots, row_options.group);
         out.count_gold_edges(data);
-        let mut row_ptr = out.read_tokens(data, attributes, layout, plan, grain, &frequent)?;
+        let mut row_ptr = out.read_tokens(data, attributes, layout, plan, row_options, &frequent)?;
         let vectors = dense.map_or(0..0, |dense| {
             let first = frequent.of[dense.first as usize];
             first..first + dense.size as u32
         });
-        if grain.fold && attributes.values.is_empty() {
+        if row_options.fold && attributes.values.is_empty() {
             let n_rows = out.n_rows();
-            let alone = |r| frequent.boundaries.contains(&r) || vectors.contains(&r);
-            out.fold = Fold::new(n_rows, &mut row_ptr, out.rows.vec(), alone);
-            out.fold.join(&mut row_ptr, out.rows.vec(), alone);
+            let is_fixed = |r| frequent.boundaries.contains(&r) || vectors.contains(&r);
+            out.fold = Fold::new(n_rows, &mut row_ptr, out.rows.vec(), is_fixed);
+            out.fold.join(&mut row_ptr, out.rows.vec(), is_fixed);
             // Joint rows have no features of their own.
             out.row_features.resize(out.fold.n_rows() + 1, out.row_index.len() as u64);
-            out.fold.level();
+            out.fold.compute_levels();
         }
         testing::count(PathCount::Rows, out.rows.len());
         testing::count(PathCount::Rare, out.rare.len());
         out.sort_by_length(&row_ptr, plan);
         if let Some(dense) = dense {
-            out.take_vectors(dense, vectors.start as usize, data, plan);
+            out.set_vectors(dense, vectors.start as usize, data, plan);
         }
-        out.bundle(plan, grain.group);
+        out.bundle(plan, row_options.group);
         Ok(out)
     }
 
@@ -160,7 +160,7 @@ impl Nodes {
         attributes: CsrRef<'_>,
         layout: &Layout,
         plan: &Plan,
-        grain: Grain,
+        row_options: RowOptions,
         frequent: &FrequentRows,
     ) -> Result<Vec<usize>> {
         let labels = self.labels;
@@ -171,7 +171,7 @@ impl Nodes {
         for (chunk, batches) in plan.chunks.iter().enumerate() {
             for batch in &plan.batches[batches.clone()] {
                 // Positions are indices into a batch's scores and into the tiles of a group.
-                if batch.positions() * labels.max(self.width * grain.group) * WIDTH >= NOWHERE as usize {
+                if batch.positions() * labels.max(self.width * row_options.group) * WIDTH >= NO_GOLD as usize {
                     return Err(Error::Value(format!(
                         "a sentence of {} tokens with {labels} labels is too long; cut it with max_length",
                         batch.positions()
@@ -182,8 +182,8 @@ impl Nodes {
                     self.steps.push(self.gold.len(), self.rare.len());
                     for lane in 0..batch.active(t) {
                         let token = data.sentences[batch.sentences[lane] as usize] + t;
-                        let stand = Stand { chunk, batch, lane, t, token };
-                        self.read_token(data, attributes, layout, frequent, &stand, &mut copy_of);
+                        let position = TokenPosition { chunk, batch, lane, t, token };
+                        self.read_token(data, attributes, layout, frequent, &position, &mut copy_of);
                         row_ptr.push(self.rows.len());
                     }
                 }
@@ -204,10 +204,10 @@ impl Nodes {
         attributes: CsrRef<'_>,
         layout: &Layout,
         frequent: &FrequentRows,
-        stand: &Stand<'_>,
+        position: &TokenPosition<'_>,
         copy_of: &mut [(u32, u32)],
     ) {
-        let Stand { chunk, batch, lane, t, token } = *stand;
+        let TokenPosition { chunk, batch, lane, t, token } = *position;
         let labels = self.labels;
         let valued = !attributes.values.is_empty();
         let place = |y: u16| ((t * labels + y as usize) * WIDTH + lane) as u32;
@@ -242,12 +242,12 @@ impl Nodes {
             }
         }
         let gold = data.gold.get(token).copied().unwrap_or(NO_LABEL);
-        self.gold.vec().push(if (gold as usize) < labels { place(gold) } else { NOWHERE });
+        self.gold.vec().push(if (gold as usize) < labels { place(gold) } else { NO_GOLD });
     }
 
     /// Set the vectors of tokens, whose rows begin with row `first`. Every token contributes to their sums, so all of
     /// these rows are hot.
-    fn take_vectors(&mut self, dense: &Dense, first: usize, data: &Dataset, plan: &Plan) {
+    fn set_vectors(&mut self, dense: &Dense, first: usize, data: &Dataset, plan: &Plan) {
         let mut tokens = vec![0; plan.slots];
         plan.for_each_slot(|slot, b, lane, t| {
             if self.is_wide() {

@@ -13,7 +13,7 @@ use crate::machine::system::paged::{Flat, PagedVec, Pages};
 use std::ops::Range;
 
 /// Prefetch distance in rows.
-const AHEAD: usize = 12;
+const PREFETCH_DISTANCE: usize = 12;
 
 /// A row and the number of a group's tokens that have it.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +39,8 @@ pub struct Bundles {
 impl Bundles {
     /// Move large arrays to files.
     pub fn page(&mut self, pages: &mut Pages) -> Result<()> {
-        pages.take(&mut self.heads)?;
-        pages.take(&mut self.places)
+        pages.move_to_file(&mut self.heads)?;
+        pages.move_to_file(&mut self.places)
     }
 
     /// Build the bundles. `entries(batch)`: the entries of a batch as (class, first lane of the row, position within
@@ -127,7 +127,7 @@ impl Bundles {
     ) {
         debug_assert!(self.group_of[first.index] != u32::MAX);
         let group = self.group_of[first.index] as usize;
-        debug_assert!(self.are_inside(group, gradient.len()));
+        debug_assert!(self.are_in_bounds(group, gradient.len()));
         let mut at = self.place_ptr[group];
         let gradient = gradient.as_mut_ptr();
         if self.width > 4 {
@@ -154,7 +154,7 @@ impl Bundles {
     }
 
     /// Whether the rows of a group begin within this number of lanes.
-    fn are_inside(&self, group: usize, lanes: usize) -> bool {
+    fn are_in_bounds(&self, group: usize, lanes: usize) -> bool {
         let classes = if self.width > 4 { 1 } else { self.width };
         let heads = self.head_ptr[group * classes]..self.head_ptr[(group + 1) * classes];
         self.heads[heads].iter().all(|head| (head.row as usize) < lanes)
@@ -176,7 +176,7 @@ impl Bundles {
     ) {
         debug_assert!(heads.end <= self.heads.len());
         for (i, head) in self.heads.get_unchecked(heads.clone()).iter().enumerate() {
-            if let Some(later) = self.heads.get(heads.start + i + AHEAD) {
+            if let Some(later) = self.heads.get(heads.start + i + PREFETCH_DISTANCE) {
                 let row = gradient.wrapping_add(later.row as usize);
                 (0..N).for_each(|j| prefetch(row.wrapping_add(j)));
             }

@@ -43,9 +43,9 @@ impl Nodes {
     /// Add the products of these slots' vectors and residuals to the gradient of their rows.
     ///
     /// # Safety
-    /// The requirements of `spread`, and `tiles` hold the slots' residuals at these lanes.
+    /// The requirements of `scatter`, and `tiles` hold the slots' residuals at these lanes.
     #[inline(always)]
-    pub(super) unsafe fn spread_vectors<S: Simd>(
+    pub(super) unsafe fn scatter_vectors<S: Simd>(
         &self,
         simd: S,
         slots: Range<usize>,
@@ -64,7 +64,7 @@ impl Nodes {
 }
 
 /// Number of tokens, or numbers, whose sums are in registers together.
-const TALL: usize = 6;
+const TILE_ROWS: usize = 6;
 
 /// Add W lanes of the scores of tokens.
 ///
@@ -81,19 +81,27 @@ unsafe fn score<S: Simd, const W: usize>(
     tiles: *mut Lane,
 ) {
     let mut at = 0;
-    while at + TALL <= tokens.len() {
-        score_some::<S, W, TALL>(simd, dense, rows, stride, &tokens[at..at + TALL], &places[at..at + TALL], tiles);
-        at += TALL;
+    while at + TILE_ROWS <= tokens.len() {
+        score_tile::<S, W, TILE_ROWS>(
+            simd,
+            dense,
+            rows,
+            stride,
+            &tokens[at..at + TILE_ROWS],
+            &places[at..at + TILE_ROWS],
+            tiles,
+        );
+        at += TILE_ROWS;
     }
     for at in at..tokens.len() {
-        score_some::<S, W, 1>(simd, dense, rows, stride, &tokens[at..=at], &places[at..=at], tiles);
+        score_tile::<S, W, 1>(simd, dense, rows, stride, &tokens[at..=at], &places[at..=at], tiles);
     }
 }
 
 /// # Safety
 /// The requirements of `score`, and there are M tokens.
 #[inline(always)]
-unsafe fn score_some<S: Simd, const W: usize, const M: usize>(
+unsafe fn score_tile<S: Simd, const W: usize, const M: usize>(
     simd: S,
     dense: &Dense,
     rows: &[Lane],
@@ -136,19 +144,19 @@ unsafe fn gather<S: Simd, const W: usize>(
     tiles: *const Lane,
 ) {
     let mut j = 0;
-    while j + TALL <= dense.size {
-        gather_some::<S, W, TALL>(simd, dense, rows, stride, j, tokens, places, tiles);
-        j += TALL;
+    while j + TILE_ROWS <= dense.size {
+        gather_tile::<S, W, TILE_ROWS>(simd, dense, rows, stride, j, tokens, places, tiles);
+        j += TILE_ROWS;
     }
     for j in j..dense.size {
-        gather_some::<S, W, 1>(simd, dense, rows, stride, j, tokens, places, tiles);
+        gather_tile::<S, W, 1>(simd, dense, rows, stride, j, tokens, places, tiles);
     }
 }
 
 /// # Safety
 /// The requirements of `gather`, and the numbers j to j + M exist.
 #[inline(always)]
-unsafe fn gather_some<S: Simd, const W: usize, const M: usize>(
+unsafe fn gather_tile<S: Simd, const W: usize, const M: usize>(
     simd: S,
     dense: &Dense,
     rows: &mut [Lane],

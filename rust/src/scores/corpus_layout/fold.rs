@@ -16,12 +16,12 @@ use std::collections::HashMap;
 
 /// Number of joint occurrences in the corpus from which two neighbours get a joint row. Counted on one token in
 /// `SAMPLE`.
-const TOGETHER: usize = 192;
+const MIN_PAIR_COUNT: usize = 192;
 const SAMPLE: usize = 4;
-/// A joint row replaces at most 2^ROUNDS rows.
-const ROUNDS: usize = 4;
+/// A joint row replaces at most 2^JOIN_ROUNDS rows.
+const JOIN_ROUNDS: usize = 4;
 /// Minimum number of rows per parallel task.
-const AT_ONCE: usize = 256;
+const MIN_ROWS_PER_TASK: usize = 256;
 
 /// Relation between carrying and carried rows.
 #[derive(Debug, Default)]
@@ -29,8 +29,8 @@ pub struct Fold {
     ptr: Vec<usize>,   // [rows + 1]
     carried: Vec<u32>, // rows carried by each row
     order: Vec<u32>,   // carrying rows, each after all rows that it carries
-    // Computed by `level`: a row's level is above those of all rows that it carries, so that the rows of one level can
-    // be processed in parallel. Also the carriers of each row.
+    // Computed by `compute_levels`: a row's level is above those of all rows that it carries, so that the rows of one
+    // level can be processed in parallel. Also the carriers of each row.
     carriers_by_level: Vec<Vec<u32>>, // ascending
     carried_by_level: Vec<Vec<u32>>,  // descending
     carrier_ptr: Vec<usize>,          // [rows + 1]
@@ -128,7 +128,7 @@ impl Fold {
     pub fn join(&mut self, ptr: &mut [usize], rows: &mut Vec<u32>, fixed: impl Fn(u32) -> bool) {
         let pair = |r: &[u32]| (!fixed(r[0]) && !fixed(r[1])).then_some(u64::from(r[0]) << 32 | u64::from(r[1]));
         let mut pairs: Vec<u64> = Vec::new();
-        for _ in 0..ROUNDS {
+        for _ in 0..JOIN_ROUNDS {
             pairs.clear();
             for s in (0..ptr.len() - 1).step_by(SAMPLE) {
                 pairs.extend(rows[ptr[s]..ptr[s + 1]].windows(2).filter_map(pair));
@@ -136,7 +136,7 @@ impl Fold {
             pairs.par_sort_unstable();
             // Joint row of a pair, and the count of the pair.
             let mut joint: HashMap<u64, (u32, u32), RandomState> = HashMap::default();
-            for run in pairs.chunk_by(|a, b| a == b).filter(|run| run.len() >= TOGETHER / SAMPLE) {
+            for run in pairs.chunk_by(|a, b| a == b).filter(|run| run.len() >= MIN_PAIR_COUNT / SAMPLE) {
                 let row = self.n_rows() as u32;
                 joint.insert(run[0], (row, run.len() as u32));
                 self.order.push(row);
@@ -155,7 +155,7 @@ impl Fold {
                     // The more frequent of two overlapping pairs is replaced.
                     let next = if at + 3 <= end { of(&rows[at + 1..at + 3]) } else { None };
                     match here {
-                        Some((row, count)) if next.is_none_or(|(_, more)| more <= count) => {
+                        Some((row, count)) if next.is_none_or(|(_, others)| others <= count) => {
                             rows[write] = row;
                             at += 2;
                             here = if at + 2 <= end { of(&rows[at..at + 2]) } else { None };
@@ -181,7 +181,7 @@ impl Fold {
     }
 
     /// Compute the levels. Call this after the last row was added.
-    pub fn level(&mut self) {
+    pub fn compute_levels(&mut self) {
         let n = self.ptr.len().saturating_sub(1);
         let mut level = vec![0usize; n];
         let mut count = vec![0usize; n + 1];
@@ -217,14 +217,14 @@ impl Fold {
     /// parallel.
     pub fn gather(&self, add: impl Fn(usize, &[u32]) + Sync) {
         for level in &self.carriers_by_level {
-            level.par_iter().with_min_len(AT_ONCE).for_each(|&a| add(a as usize, self.carried(a)));
+            level.par_iter().with_min_len(MIN_ROWS_PER_TASK).for_each(|&a| add(a as usize, self.carried(a)));
         }
     }
 
     /// Transpose of `gather`: call `add(row, carriers)` for every carried row, after its carriers are complete.
     pub fn scatter(&self, add: impl Fn(usize, &[u32]) + Sync) {
         for level in &self.carried_by_level {
-            level.par_iter().with_min_len(AT_ONCE).for_each(|&b| {
+            level.par_iter().with_min_len(MIN_ROWS_PER_TASK).for_each(|&b| {
                 add(b as usize, &self.carriers[self.carrier_ptr[b as usize]..self.carrier_ptr[b as usize + 1]]);
             });
         }
@@ -244,9 +244,9 @@ mod tests {
 
     /// For any tokens, the remaining rows together with all rows that they carry are the original rows.
     #[test]
-    fn every_row_is_counted_once() {
-        let mut noise = Generator::new(1, 0, 0);
-        let mut random = |n: u64| noise.below(n);
+    fn folded_rows_expand_to_the_original_rows() {
+        let mut generator = Generator::new(1, 0, 0);
+        let mut random = |n: u64| generator.below(n);
         let mut joint = 0;
         for round in 0..200 {
             let n_rows = 12;
@@ -278,13 +278,13 @@ mod tests {
             members.resize(fold.n_rows(), Vec::new()); // joint rows have no members of their own
             for (a, carried) in fold.in_order() {
                 for &b in carried {
-                    let more = members[b as usize].clone();
-                    members[a].extend(more);
+                    let others = members[b as usize].clone();
+                    members[a].extend(others);
                 }
             }
             // Processing by levels gives the same sums, and the transpose propagates each carrier's number to its
             // carried rows.
-            fold.level();
+            fold.compute_levels();
             let sums: Vec<AtomicU64> = (0..fold.n_rows() as u64).map(|r| AtomicU64::new(r * r + 1)).collect();
             let of = |r: u32| sums[r as usize].load(Relaxed);
             fold.gather(|a, carried| {
@@ -298,18 +298,18 @@ mod tests {
             fold.scatter(|b, carriers| {
                 back[b].fetch_add(carriers.iter().map(|&a| back[a as usize].load(Relaxed)).sum(), Relaxed);
             });
-            let mut want: Vec<u64> = (1..=fold.n_rows() as u64).collect();
+            let mut expected: Vec<u64> = (1..=fold.n_rows() as u64).collect();
             for (a, carried) in fold.in_order().collect::<Vec<_>>().into_iter().rev() {
-                carried.iter().for_each(|&b| want[b as usize] += want[a]);
+                carried.iter().for_each(|&b| expected[b as usize] += expected[a]);
             }
-            assert_eq!(back.iter().map(|x| x.load(Relaxed)).collect::<Vec<_>>(), want);
-            for (s, want) in before.iter().enumerate() {
-                let mut have: Vec<u32> =
+            assert_eq!(back.iter().map(|x| x.load(Relaxed)).collect::<Vec<_>>(), expected);
+            for (s, expected) in before.iter().enumerate() {
+                let mut found: Vec<u32> =
                     rows[ptr[s]..ptr[s + 1]].iter().flat_map(|&r| members[r as usize].clone()).collect();
-                have.sort_unstable();
-                let mut want = want.clone();
-                want.sort_unstable();
-                assert_eq!(have, want);
+                found.sort_unstable();
+                let mut expected = expected.clone();
+                expected.sort_unstable();
+                assert_eq!(found, expected);
             }
             assert!(rows.len() <= total);
         }

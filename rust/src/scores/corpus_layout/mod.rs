@@ -20,12 +20,12 @@ mod bundle;
 mod dense;
 mod field;
 pub mod fold;
-mod spread;
+mod scatter;
 mod steps;
 
-pub use build::Grain;
+pub use build::RowOptions;
 pub use field::Field;
-pub use spread::spread;
+pub use scatter::scatter;
 
 use crate::chain::limits::support::{mask_rows, Support};
 use crate::dataset::plan::{Batch, Plan};
@@ -72,7 +72,7 @@ pub struct Nodes {
     rare_ptr: Vec<usize>,      // [batches + 1]
     rare: PagedVec<RareFeature>,
     rare_values: PagedVec<f32>,
-    gold: PagedVec<u32>,              // [slots] position of the gold label, or NOWHERE
+    gold: PagedVec<u32>,              // [slots] position of the gold label, or NO_GOLD
     gold_edges: PagedVec<(u32, u32)>, // edges of each sentence's gold labels, with their counts
     gold_edge_ptr: Vec<u32>,          // [sentences + 1]
     row_features: Vec<u64>,           // [rows + 1] features of each row, into `row_index`
@@ -96,7 +96,7 @@ pub struct Masks {
 }
 
 /// Position of an unknown gold label.
-const NOWHERE: u32 = u32::MAX;
+const NO_GOLD: u32 = u32::MAX;
 
 dispatch!(
     /// `Nodes::fill`, compiled as a function of its own to reduce the compile time of callers.
@@ -117,13 +117,13 @@ impl Nodes {
             .into_iter()
             .chain(masks)
         {
-            pages.take(array)?;
+            pages.move_to_file(array)?;
         }
         for array in [&mut self.row_values, &mut self.row_steps, &mut self.rare_values] {
-            pages.take(array)?;
+            pages.move_to_file(array)?;
         }
-        pages.take(&mut self.rare)?;
-        pages.take(&mut self.gold_edges)?;
+        pages.move_to_file(&mut self.rare)?;
+        pages.move_to_file(&mut self.gold_edges)?;
         self.bundles.page(pages)
     }
 
@@ -141,12 +141,12 @@ impl Nodes {
 
     /// Set a step size per row as a function of its token count: residuals are multiplied by it. Return the step size
     /// of each lane: [lanes].
-    pub fn set_pace(&mut self, pace: impl Fn(u32) -> f32) -> Vec<f32> {
+    pub fn set_step_sizes(&mut self, step_size: impl Fn(u32) -> f32) -> Vec<f32> {
         let mut count = vec![0u32; self.n_lanes() + 1];
         for &first in self.rows.iter() {
             count[first as usize] += 1;
         }
-        let of = |first: u32| pace(count[first as usize]);
+        let of = |first: u32| step_size(count[first as usize]);
         let steps: Vec<f32> = if self.is_wide() {
             let steps = self.rows.iter().enumerate();
             steps.map(|(i, &first)| of(first) * self.row_steps.get(i).copied().unwrap_or(1.0)).collect()
@@ -199,7 +199,7 @@ impl Nodes {
 
     /// Remove the gold labels, because partial labels replace them.
     pub fn forget_gold(&mut self) {
-        self.gold.fill(NOWHERE);
+        self.gold.fill(NO_GOLD);
     }
 
     /// Write a weight vector to rows of weights: [lanes].
@@ -311,7 +311,7 @@ impl Nodes {
     #[inline(always)]
     unsafe fn add_rare(&self, range: Range<usize>, rare: &[f32], psi: &mut [Lane]) {
         let scores = psi.as_mut_ptr().cast::<f32>();
-        debug_assert!(self.are_inside(range.clone(), rare.len(), psi.len()));
+        debug_assert!(self.are_in_bounds(range.clone(), rare.len(), psi.len()));
         if self.rare_values.is_empty() {
             for f in self.rare.get_unchecked(range) {
                 *scores.add(f.place as usize) += *rare.get_unchecked(f.copy as usize);
@@ -331,14 +331,14 @@ impl Nodes {
     unsafe fn add_gold(&self, slots: Range<usize>, psi: &[Lane], gold: &mut [f64; WIDTH]) {
         let scores = psi.as_ptr().cast::<f32>();
         for &place in self.gold.get_unchecked(slots) {
-            if place != NOWHERE {
+            if place != NO_GOLD {
                 gold[place as usize % WIDTH] += f64::from(*scores.add(place as usize));
             }
         }
     }
 
     /// Whether rare features are within this number of copies and of lanes of scores.
-    fn are_inside(&self, range: Range<usize>, copies: usize, lanes: usize) -> bool {
+    fn are_in_bounds(&self, range: Range<usize>, copies: usize, lanes: usize) -> bool {
         self.rare[range].iter().all(|f| (f.copy as usize) < copies && (f.place as usize) < lanes * WIDTH)
     }
 
@@ -359,7 +359,7 @@ impl Nodes {
         if let Some(&set) = masks.of.get(slot) {
             self.add_row(simd, &masks.rows, set as usize, lanes.clone(), place);
         }
-        if !self.costs.is_empty() && self.gold[slot] != NOWHERE {
+        if !self.costs.is_empty() && self.gold[slot] != NO_GOLD {
             let y = self.gold[slot] as usize / WIDTH - t * self.labels;
             self.add_row(simd, &self.costs, y, lanes, place);
         }

@@ -13,9 +13,9 @@ use crate::scores::tile::Tile;
 use std::ops::Range;
 
 /// Width in lanes up to which a batch is processed as a whole.
-const WIDEST: usize = 16;
+const MAX_BATCH_WIDTH: usize = 16;
 /// Number of lanes processed at a time.
-const SOME: usize = 4;
+const LANES_AT_ONCE: usize = 4;
 
 /// First slot and first rare feature of each position, and the end of the last.
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl PositionSlots {
 impl Nodes {
     /// Whether batches are processed position by position.
     pub fn is_wide(&self) -> bool {
-        self.width > WIDEST
+        self.width > MAX_BATCH_WIDTH
     }
 
     /// `fill` for one position. Call it in the order of positions. Adds to `gold`.
@@ -71,9 +71,9 @@ impl Nodes {
         tile: &mut Tile,
     ) {
         let slots = self.steps.slots(batch, t);
-        let tiles = tile.reserve(SOME);
-        for first in (0..self.width).step_by(SOME) {
-            let lanes = first..self.width.min(first + SOME);
+        let tiles = tile.reserve(LANES_AT_ONCE);
+        for first in (0..self.width).step_by(LANES_AT_ONCE) {
+            let lanes = first..self.width.min(first + LANES_AT_ONCE);
             for (lane, slot) in slots.clone().enumerate() {
                 self.sum_rows(simd, slot, rows, lanes.clone(), tiles.add(lane));
             }
@@ -91,36 +91,36 @@ impl Nodes {
         self.add_gold(slots, psi, gold);
     }
 
-    /// `spread` for one position of one batch.
+    /// `scatter` for one position of one batch.
     ///
     /// # Safety
-    /// The requirements of `spread`, there are very many labels, and `residual` is that of the batch.
+    /// The requirements of `scatter`, there are very many labels, and `residual` is that of the batch.
     #[inline(always)]
-    pub unsafe fn spread_step<S: Simd>(
+    pub unsafe fn scatter_step<S: Simd>(
         &self,
         simd: S,
         batch: &Batch,
         t: usize,
         residual: &mut [Lane],
-        less: &Lane,
+        subtracted: &Lane,
         gradient: &mut [Lane],
         rare: &mut [f32],
         tile: &mut Tile,
     ) {
         let slots = self.steps.slots(batch, t);
-        self.subtract_gold(slots.clone(), less, residual);
-        self.spread_rare(self.steps.rare(batch, t), residual, rare);
-        let tiles = tile.reserve(SOME);
-        for first in (0..self.width).step_by(SOME) {
-            let lanes = first..self.width.min(first + SOME);
+        self.subtract_gold(slots.clone(), subtracted, residual);
+        self.scatter_rare(self.steps.rare(batch, t), residual, rare);
+        let tiles = tile.reserve(LANES_AT_ONCE);
+        for first in (0..self.width).step_by(LANES_AT_ONCE) {
+            let lanes = first..self.width.min(first + LANES_AT_ONCE);
             for v in lanes.clone() {
                 let from = square(&residual[t * self.labels + v * WIDTH..]);
                 simd.transpose(from, &mut tile.0[v - first]);
             }
-            self.spread_vectors(simd, slots.clone(), tiles, lanes.clone(), gradient);
+            self.scatter_vectors(simd, slots.clone(), tiles, lanes.clone(), gradient);
             for (lane, slot) in slots.clone().enumerate() {
                 let (place, gradient) = (tiles.add(lane), &mut gradient[first..]);
-                by_block!([1 2 3 4] = lanes.len(), N => self.spread_rows::<S, N>(simd, slot, place, gradient), _ => {});
+                by_block!([1 2 3 4] = lanes.len(), N => self.scatter_rows::<S, N>(simd, slot, place, gradient), _ => {});
             }
         }
     }
@@ -130,7 +130,7 @@ impl Nodes {
     /// # Safety
     /// `place` and the N - 1 following tiles hold residuals of the slot's token.
     #[inline(always)]
-    unsafe fn spread_rows<S: Simd, const N: usize>(
+    unsafe fn scatter_rows<S: Simd, const N: usize>(
         &self,
         simd: S,
         slot: usize,

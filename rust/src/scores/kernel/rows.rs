@@ -158,12 +158,12 @@ pub fn block(rows: &Csr, which: impl Iterator<Item = usize>) -> Csr {
 pub struct KernelRows {
     pub kernel: Kernel,
     index: Inverted,
-    room: usize,      // maximum number of cached rows
+    capacity: usize,  // maximum number of cached rows
     place: Vec<u32>,  // [U] slot of a token's row, u32::MAX if it is not cached
     owner: Vec<u32>,  // [slots]
     used: Vec<bool>,  // [slots]
     values: Vec<f32>, // [slots, U]
-    hand: usize,
+    clock_hand: usize,
     pub computed: u64, // rows computed so far
 }
 
@@ -174,12 +174,12 @@ impl KernelRows {
         KernelRows {
             kernel,
             index: Inverted::new(&distinct.rows, attributes),
-            room: (bytes / (4 * n.max(1))).clamp(1, n.max(1)),
+            capacity: (bytes / (4 * n.max(1))).clamp(1, n.max(1)),
             place: vec![u32::MAX; n],
             owner: Vec::new(),
             used: Vec::new(),
             values: Vec::new(),
-            hand: 0,
+            clock_hand: 0,
             computed: 0,
         }
     }
@@ -189,7 +189,7 @@ impl KernelRows {
         let n = distinct.len();
         let mut slot = self.place[u as usize] as usize;
         if slot == u32::MAX as usize {
-            slot = self.free(n);
+            slot = self.free_slot(n);
             self.owner[slot] = u;
             self.place[u as usize] = slot as u32;
             if let Err(error) = self.compute(distinct, u, slot) {
@@ -201,19 +201,19 @@ impl KernelRows {
         Ok(&self.values[slot * n..(slot + 1) * n])
     }
 
-    fn free(&mut self, n: usize) -> usize {
-        if self.owner.len() < self.room {
+    fn free_slot(&mut self, n: usize) -> usize {
+        if self.owner.len() < self.capacity {
             self.owner.push(u32::MAX);
             self.used.push(false);
             self.values.resize(self.owner.len() * n, 0.0);
             return self.owner.len() - 1;
         }
-        while self.used[self.hand] {
-            self.used[self.hand] = false;
-            self.hand = (self.hand + 1) % self.room;
+        while self.used[self.clock_hand] {
+            self.used[self.clock_hand] = false;
+            self.clock_hand = (self.clock_hand + 1) % self.capacity;
         }
-        let slot = self.hand;
-        self.hand = (self.hand + 1) % self.room;
+        let slot = self.clock_hand;
+        self.clock_hand = (self.clock_hand + 1) % self.capacity;
         let before = self.owner[slot];
         if before != u32::MAX {
             self.place[before as usize] = u32::MAX;

@@ -74,7 +74,7 @@ fn add_kernel<S: Simd>(_: S, to: &mut [f64], row: &[f32], x: f64) {
 }
 
 /// Whether expanding the kernel is cheaper, by the work of an epoch in which one token in ten changes.
-fn cheaper(kernel: &Kernel, data: &Dataset, distinct: &Distinct, l: usize, bytes: usize) -> bool {
+fn expansion_is_cheaper(kernel: &Kernel, data: &Dataset, distinct: &Distinct, l: usize, bytes: usize) -> bool {
     let (tokens, u) = (data.tokens() as f64, distinct.len() as f64);
     let terms: f64 = distinct.rows.ptr.windows(2).map(|w| expand::count(kernel, w[1] - w[0]) as f64).sum();
     let each = terms / u.max(1.0);
@@ -117,7 +117,7 @@ impl Betas {
                 return Err(Error::Value("only linear and polynomial kernels up to degree 2 can be written out".into()))
             }
             Form::Expanded => true,
-            Form::Auto => expand::possible(&kernel) && cheaper(&kernel, &data, &distinct, l, bytes),
+            Form::Auto => expand::possible(&kernel) && expansion_is_cheaper(&kernel, &data, &distinct, l, bytes),
         };
         let scores = if expanded {
             let terms = Expanded::new(&kernel, &distinct.rows);

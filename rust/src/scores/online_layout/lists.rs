@@ -13,10 +13,10 @@ const PARTS: usize = 8;
 /// Number of tokens per round when lists are written to a file. Only one round is in memory.
 const ROUND: usize = 1 << 17;
 
-/// `many` consecutive features of a list, each with `places` places.
+/// `count` consecutive features of a list, each with `places` places.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    pub many: u32,
+    pub count: u32,
     pub places: u32,
     pub wide: bool, // rows of all lanes
 }
@@ -70,7 +70,7 @@ struct Sorter {
     features: Vec<u32>,
     counts: Vec<u32>,
     found: Vec<(u32, u32, f32)>, // number within the sentence, place, value
-    many: Vec<u32>,
+    count: Vec<u32>,
     at: Vec<usize>,
     next: Vec<usize>,
 }
@@ -96,24 +96,24 @@ impl Sorter {
     fn finish<I: Number>(&mut self, to: &mut PlaceLists<I>, valued: bool, wide: u32) {
         let most = 1 + self.counts.iter().copied().max().unwrap_or(0) as usize;
         let kind = |feature: u32, count: u32| usize::from(feature >= wide) * most + count as usize;
-        self.many.clear();
-        self.many.resize(2 * most, 0);
+        self.count.clear();
+        self.count.resize(2 * most, 0);
         for (&feature, &count) in self.features.iter().zip(&self.counts) {
-            self.many[kind(feature, count)] += 1;
+            self.count[kind(feature, count)] += 1;
         }
         self.at.clear(); // index of the next feature of each kind
         let mut next = to.entries.len();
-        for (k, &many) in self.many.iter().enumerate() {
+        for (k, &count) in self.count.iter().enumerate() {
             self.at.push(next);
-            next += many as usize * (1 + k % most);
-            if many > 0 {
-                to.runs.push(Run { many, places: (k % most) as u32, wide: k >= most });
+            next += count as usize * (1 + k % most);
+            if count > 0 {
+                to.runs.push(Run { count, places: (k % most) as u32, wide: k >= most });
             }
         }
-        let whole = to.entries.len() + self.features.len() + self.found.len();
-        to.entries.vec().resize(whole, I::of(0));
+        let total = to.entries.len() + self.features.len() + self.found.len();
+        to.entries.vec().resize(total, I::of(0));
         if valued {
-            to.values.vec().resize(whole, 0.0);
+            to.values.vec().resize(total, 0.0);
         }
         self.next.clear();
         for (&feature, &c) in self.features.iter().zip(&self.counts) {
@@ -138,7 +138,7 @@ impl Sorter {
 
 impl Begin {
     /// Offsets after lists that end at `last`.
-    fn behind(self, last: Begin) -> Begin {
+    fn shifted_by(self, last: Begin) -> Begin {
         Begin {
             row_run: last.row_run + self.row_run,
             row: last.row + self.row,
@@ -173,7 +173,7 @@ impl<'a, I> Iterator for RunIter<'a, I> {
         let run = self.runs.next()?;
         let size = 1 + run.places as usize;
         let (here, values);
-        (here, self.entries) = self.entries.split_at(size * run.many as usize);
+        (here, self.entries) = self.entries.split_at(size * run.count as usize);
         (values, self.values) = self.values.split_at(here.len().min(self.values.len()));
         Some((run, size, here, values))
     }
@@ -265,7 +265,7 @@ pub(super) fn build<I: Number + Default>(
         cells.reserve(parts.iter().map(|part| &part.2));
         for (part, more_rows, more_cells) in parts {
             let last = begins[begins.len() - 1];
-            begins.extend(part.iter().map(|begin| begin.behind(last)));
+            begins.extend(part.iter().map(|begin| begin.shifted_by(last)));
             rows.append(more_rows)?;
             cells.append(more_cells)?;
         }

@@ -5,16 +5,15 @@
 //! without a feature stay 0.
 //!
 //! Rows are *narrow*, of one lane, if their features are all on the first sixteen labels, and *wide*, of all lanes,
-//! otherwise. Labels are numbered by frequency, so nearly all rows are narrow: with 22 labels 98 % of them, and seven
-//! tenths of the occurrences in tokens.
+//! otherwise. Labels are numbered by frequency, so nearly all rows are narrow.
 //!
 //! Cells are listed per token (`tokens`), for learners that use a few features of a sentence, or per sentence
-//! (`spread`), for learners that use all of them.
+//! (`by_sentence`), for learners that use all of them.
 
+pub(crate) mod by_sentence;
 mod fill;
 mod lists;
 mod read;
-pub(crate) mod spread;
 mod tokens;
 pub mod weights;
 
@@ -24,18 +23,18 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::simd::{prefetch, Lane, WIDTH};
 use crate::scores::check::{allowed_edges, check_gold, check_labels};
-use crate::scores::scorer::afford;
+use crate::scores::scorer::claim_pair_tables;
 use std::sync::Arc;
 pub use tokens::TokenCells;
 pub use weights::OnlineWeights;
 
 /// Number of occurrences from which an attribute gets a row.
-const FREQUENT: u32 = 16;
+const MIN_ROW_COUNT: u32 = 16;
 /// Number of features from which an attribute gets a row, because a list of that length would be slower.
-const MANY: usize = 8;
+const MIN_ROW_FEATURES: usize = 8;
 
 /// Prefetch distance in entries.
-const SOON: usize = 16;
+const PREFETCH_DISTANCE: usize = 16;
 
 /// Training data and the cell of each feature. Immutable.
 pub struct Cells {
@@ -70,7 +69,7 @@ impl Cells {
         support: Option<&Support>,
     ) -> Result<(Cells, Places<'a>)> {
         let (l, width) = (layout.labels, layout.labels.div_ceil(WIDTH));
-        afford(l)?;
+        claim_pair_tables(l)?;
         check_labels(&data, l)?;
         data.check_layout(layout.attributes)?;
         let allowed = allowed_edges(l, forbidden)?;
@@ -79,7 +78,7 @@ impl Cells {
         for &a in data.node.csr().ids {
             count[a as usize] = count[a as usize].saturating_add(1);
         }
-        let is_row = |a: usize| count[a] >= FREQUENT || layout.node(a as u32).1.len() >= MANY;
+        let is_row = |a: usize| count[a] >= MIN_ROW_COUNT || layout.node(a as u32).1.len() >= MIN_ROW_FEATURES;
         // Most frequent first, so that they stay in the L1 cache and on few pages.
         let mut with_row: Vec<u32> = (0..layout.attributes as u32).filter(|&a| is_row(a as usize)).collect();
         with_row.sort_by_key(|&a| std::cmp::Reverse(count[a as usize]));
@@ -105,26 +104,26 @@ impl Cells {
         };
         let mut row_of = vec![u32::MAX; layout.attributes];
         for (some, lanes) in [(&narrow, 1), (&wide, width)] {
-            out.row(0, &[], lanes);
+            out.add_row(0, &[], lanes);
             for &a in some {
                 let (first, labels) = layout.node(a);
-                row_of[a as usize] = out.row(first, labels, lanes);
+                row_of[a as usize] = out.add_row(first, labels, lanes);
             }
         }
-        let start = out.row(layout.start_at(), &layout.starts, width);
-        let boundaries = [start, out.row(layout.end_at(), &layout.ends, width)];
+        let start = out.add_row(layout.start_at(), &layout.starts, width);
+        let boundaries = [start, out.add_row(layout.end_at(), &layout.ends, width)];
         out.edge_rows(layout);
         for a in (0..layout.attributes).filter(|&a| !is_row(a)) {
             let (first, labels) = layout.node(a as u32);
-            out.single(first, labels.len());
+            out.add_single_cells(first, labels.len());
         }
-        out.single(layout.pair_at(), layout.pair.len());
+        out.add_single_cells(layout.pair_at(), layout.pair.len());
         out.cells = out.cells.next_multiple_of(WIDTH);
         Ok((out, Places { layout, row_of, boundaries }))
     }
 
     /// Append a row of the features starting at `first`. Return its first lane.
-    fn row(&mut self, first: usize, labels: &[u16], lanes: usize) -> u32 {
+    fn add_row(&mut self, first: usize, labels: &[u16], lanes: usize) -> u32 {
         let lane = self.exists.len();
         self.exists.resize(lane + lanes, 0);
         for (i, &y) in labels.iter().enumerate() {
@@ -146,7 +145,7 @@ impl Cells {
                 Some((e as usize % l) as u16)
             })
             .collect();
-            let lane = self.row(layout.edge_at() + begin, &labels, self.width);
+            let lane = self.add_row(layout.edge_at() + begin, &labels, self.width);
             if from == 0 {
                 self.edges[0] = lane * WIDTH as u32;
             }
@@ -155,7 +154,7 @@ impl Cells {
     }
 
     /// Append one cell for each of n features starting at `first`.
-    fn single(&mut self, first: usize, n: usize) {
+    fn add_single_cells(&mut self, first: usize, n: usize) {
         for cell in &mut self.cell_of[first..first + n] {
             *cell = self.cells as u32;
             self.cells += 1;
@@ -187,8 +186,8 @@ impl Cells {
             return out.fill(Lane::ZERO);
         }
         let (begin, end) = self.range(sentence);
-        for (token, row) in (begin..end).zip(out.chunks_exact_mut(self.width)) {
-            self.clear(token, row);
+        for (token, add_row) in (begin..end).zip(out.chunks_exact_mut(self.width)) {
+            self.clear(token, add_row);
         }
     }
 
@@ -227,8 +226,8 @@ impl Places<'_> {
     /// Prefetch the data of later entries. Lists of attributes are read sequentially, but the data they refer to is
     /// scattered.
     #[inline(always)]
-    fn ask(&self, ids: &[u32], at: usize) {
-        if let Some(&a) = ids.get(at + 2 * SOON) {
+    fn prefetch_later(&self, ids: &[u32], at: usize) {
+        if let Some(&a) = ids.get(at + 2 * PREFETCH_DISTANCE) {
             prefetch(self.row_of.as_ptr().wrapping_add(a as usize));
             prefetch(self.layout.node_ptr.as_ptr().wrapping_add(a as usize));
         }
@@ -248,7 +247,7 @@ impl Places<'_> {
         let csr = cells.data.node.csr();
         for at in csr.ptr[begin + t]..csr.ptr[begin + t + 1] {
             let (a, value) = (csr.ids[at], csr.value(at));
-            self.ask(csr.ids, at);
+            self.prefetch_later(csr.ids, at);
             let lane = self.row_of[a as usize];
             if lane != u32::MAX {
                 row(lane, value);
@@ -260,8 +259,8 @@ impl Places<'_> {
             }
         }
         let (begins, ends) = cells.data.ends(sentence);
-        for (lane, is_there) in self.boundaries.into_iter().zip([begins && t == 0, ends && begin + t + 1 == end]) {
-            if is_there {
+        for (lane, is_present) in self.boundaries.into_iter().zip([begins && t == 0, ends && begin + t + 1 == end]) {
+            if is_present {
                 row(lane, 1.0);
             }
         }

@@ -31,11 +31,11 @@ pub(super) enum RowNumbers {
 }
 
 impl RowNumbers {
-    /// Reserve capacity for `many` numbers below `most`.
-    fn with_capacity(many: usize, most: usize) -> RowNumbers {
-        match most <= 1 << 16 {
-            true => RowNumbers::Short(Vec::with_capacity(many)),
-            false => RowNumbers::Long(Vec::with_capacity(many)),
+    /// Reserve capacity for `count` numbers below `bound`.
+    fn with_capacity(count: usize, bound: usize) -> RowNumbers {
+        match bound <= 1 << 16 {
+            true => RowNumbers::Short(Vec::with_capacity(count)),
+            false => RowNumbers::Long(Vec::with_capacity(count)),
         }
     }
 
@@ -141,9 +141,9 @@ impl TokenCells {
         }
         for mut part in parts {
             let (row, rare, pair) = (rows.len(), self.rare.len(), self.pairs.len());
-            let behind = |at: At| At { row: row + at.row, wide: row + at.wide, rare: rare + at.rare };
-            self.at.extend(part.at.into_iter().map(behind));
-            self.spans.extend(part.spans.into_iter().map(behind));
+            let shifted = |at: At| At { row: row + at.row, wide: row + at.wide, rare: rare + at.rare };
+            self.at.extend(part.at.into_iter().map(shifted));
+            self.spans.extend(part.spans.into_iter().map(shifted));
             rows.extend(&part.rows);
             self.row_values.append(&mut part.row_values);
             self.rare.append(&mut part.rare);

@@ -23,15 +23,15 @@ pub struct OnlineWeights {
 
 impl OnlineWeights {
     pub fn new(tokens: &TokenCells, average: bool, variance: Option<f64>) -> OnlineWeights {
-        let mut bank = OnlineWeights {
+        let mut online_weights = OnlineWeights {
             w: vec![Lane::ZERO; tokens.cells() / WIDTH],
             u: vec![0.0; if average { tokens.cells() } else { 0 }],
             variance: variance.map(|v| vec![v; tokens.cells()]).unwrap_or_default(),
             clock: 0.0,
             steps: Steps::new(tokens.labels),
         };
-        bank.refresh(tokens);
-        bank
+        online_weights.refresh(tokens);
+        online_weights
     }
 
     /// Update the edge scores from the weights.
@@ -69,7 +69,7 @@ impl OnlineWeights {
 
     /// Prefetch the data that `add` will access for a cell.
     #[inline(always)]
-    pub fn touch(&self, cell: u32) {
+    pub fn prefetch_cell(&self, cell: u32) {
         prefetch(self.u.as_ptr().wrapping_add(cell as usize));
     }
 

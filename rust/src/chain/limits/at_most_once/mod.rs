@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// No group.
 pub const NONE: u32 = u32::MAX;
 /// Maximum number of groups that can be tracked at once.
-pub const MOST: usize = 12;
+pub const MAX_GROUPS: usize = 12;
 
 /// Lengths of the k-best lists that are searched for an allowed path, if the search cannot enforce the rule itself.
 pub const LISTS: [usize; 3] = [16, 128, 1024];
@@ -45,13 +45,13 @@ impl Groups {
             if group != NONE && self.begins[before * l + y as usize] && !found.contains(&group) {
                 // Spans are few and short compared with sentences, so scan back for another beginning. An earlier token
                 // of the group is not enough: a group of I-X alone continues after B-X without beginning a span.
-                let mut earlier = l;
+                let mut previous = l;
                 for &z in &path[..t] {
-                    if self.of[z as usize] == group && self.begins[earlier * l + z as usize] {
+                    if self.of[z as usize] == group && self.begins[previous * l + z as usize] {
                         found.push(group);
                         break;
                     }
-                    earlier = z as usize;
+                    previous = z as usize;
                 }
             }
             before = y as usize;
@@ -59,7 +59,7 @@ impl Groups {
     }
 
     /// Whether every group begins at most one span on a path.
-    pub fn lawful(&self, path: &[u16]) -> bool {
+    pub fn allows(&self, path: &[u16]) -> bool {
         let mut found = Vec::new();
         self.repeated(path, &mut found);
         found.is_empty()
@@ -82,7 +82,7 @@ impl Groups {
     pub fn check_gold(&self, sentences: &[usize], gold: &[u16], labels: usize) -> Result<()> {
         self.check(labels)?;
         for (i, s) in sentences.windows(2).enumerate() {
-            if !self.lawful(&gold[s[0]..s[1]]) {
+            if !self.allows(&gold[s[0]..s[1]]) {
                 let message =
                     "a label that may occur once has two spans in its gold labels; correct the sentence, let \
                                the label not be such, or leave the rule to decoding (constraints= of predict)";
@@ -94,10 +94,10 @@ impl Groups {
 
     /// Check that sums over states are feasible.
     pub fn check_sum(&self) -> Result<()> {
-        match self.all().len() <= MOST {
+        match self.all().len() <= MAX_GROUPS {
             true => Ok(()),
             false => Err(Error::Value(format!(
-                "{} labels may occur once, sums over paths can keep track of {MOST}; let fewer be such, or leave the rule \
+                "{} labels may occur once, sums over paths can keep track of {MAX_GROUPS}; let fewer be such, or leave the rule \
                  to decoding (constraints= of predict)",
                 self.all().len()
             ))),
@@ -106,8 +106,10 @@ impl Groups {
 }
 
 pub(crate) fn too_many(sentence: usize, groups: usize) -> Error {
-    Error::Value(format!("{groups} labels that may occur once compete, {MOST} can be told apart; let fewer be such"))
-        .of_sentence(sentence)
+    Error::Value(format!(
+        "{groups} labels that may occur once compete, {MAX_GROUPS} can be told apart; let fewer be such"
+    ))
+    .of_sentence(sentence)
 }
 
 #[cfg(test)]
@@ -116,14 +118,14 @@ mod tests {
 
     /// Labels O, B, I. The group is I alone, which begins a span after O and continues one after B and I.
     #[test]
-    fn a_token_of_the_group_that_goes_on_is_no_span_of_it() {
+    fn a_token_that_continues_a_span_begins_no_other() {
         let mut begins = vec![false; 4 * 3];
         for (before, y) in [(0, 1), (1, 1), (2, 1), (0, 2), (3, 0), (3, 1), (3, 2)] {
             begins[before * 3 + y] = true;
         }
         let groups = Groups { of: vec![NONE, NONE, 0], begins };
-        assert!(groups.lawful(&[1, 2, 0, 2])); // B I O I: one span of the group, after O
-        assert!(!groups.lawful(&[2, 0, 2])); // I O I: two
-        assert!(groups.lawful(&[1, 2, 2, 1, 2]));
+        assert!(groups.allows(&[1, 2, 0, 2])); // B I O I: one span of the group, after O
+        assert!(!groups.allows(&[2, 0, 2])); // I O I: two
+        assert!(groups.allows(&[1, 2, 2, 1, 2]));
     }
 }

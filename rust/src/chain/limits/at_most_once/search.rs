@@ -5,7 +5,7 @@
 //! under all of them if they satisfy all. A sentence whose best paths repeat nothing has no extra cost.
 
 use crate::chain::lattice::Scores;
-use crate::chain::limits::at_most_once::{Groups, MOST};
+use crate::chain::limits::at_most_once::{Groups, MAX_GROUPS};
 use crate::chain::viterbi::sentence::{Chart, Steps};
 
 /// One path of a state's list.
@@ -18,18 +18,18 @@ struct StatePath {
 
 /// Scratch of one thread, and the last result.
 #[derive(Default)]
-pub struct LawfulSearch {
+pub struct AtMostOnceSearch {
     pub scores: Vec<f64>, // best first
     pub paths: Vec<u16>,  // [paths, T]
     lists: Vec<StatePath>,
     ends: Vec<u32>, // [T, states] end of each state's list in `lists`
     found: Vec<StatePath>,
-    ways: Vec<(StatePath, Vec<u16>)>,
+    candidates: Vec<(StatePath, Vec<u16>)>,
     node: Vec<f64>, // scores copied from a chart
     edge: Vec<f64>,
 }
 
-impl LawfulSearch {
+impl AtMostOnceSearch {
     /// Find the k best allowed paths. Ties: the lower label at the last token at which paths differ, as everywhere.
     /// Return `Err` with the number of competing groups if there are too many to track. If there is no path, `scores`
     /// is empty.
@@ -48,7 +48,7 @@ impl LawfulSearch {
             if tracked.len() == before {
                 return Ok(());
             }
-            if tracked.len() > MOST {
+            if tracked.len() > MAX_GROUPS {
                 return Err(tracked.len());
             }
         }
@@ -94,7 +94,7 @@ impl LawfulSearch {
                 let here = scores.node[t * l + y];
                 self.found.clear();
                 for a in (0..l).filter(|_| here > f64::NEG_INFINITY) {
-                    let before = match source(mask, bit[y], groups.begins[a * l + y]) {
+                    let before = match previous_mask(mask, bit[y], groups.begins[a * l + y]) {
                         Some(mask) => mask * l + a,
                         None => continue,
                     };
@@ -133,12 +133,12 @@ impl LawfulSearch {
         }
         self.found.sort_by(|a, b| b.score.total_cmp(&a.score));
         // Paths that tie with the last one are ordered by their labels from the end.
-        let least = match self.found.get(k.min(self.found.len()).wrapping_sub(1)) {
+        let lowest = match self.found.get(k.min(self.found.len()).wrapping_sub(1)) {
             Some(e) => e.score,
             None => return,
         };
-        self.ways.clear();
-        for e in self.found.iter().take_while(|e| e.score >= least) {
+        self.candidates.clear();
+        for e in self.found.iter().take_while(|e| e.score >= lowest) {
             let mut path = vec![0u16; n];
             let (mut state, mut rank) = (e.state as usize, e.rank as usize);
             for t in (0..n).rev() {
@@ -146,11 +146,11 @@ impl LawfulSearch {
                 let entry = self.lists[list(&self.ends, t * states + state).start + rank];
                 (state, rank) = (entry.state as usize, entry.rank as usize);
             }
-            self.ways.push((*e, path));
+            self.candidates.push((*e, path));
         }
-        self.ways
+        self.candidates
             .sort_by(|(a, p), (b, q)| b.score.total_cmp(&a.score).then_with(|| p.iter().rev().cmp(q.iter().rev())));
-        for (e, path) in self.ways.iter().take(k) {
+        for (e, path) in self.candidates.iter().take(k) {
             self.scores.push(e.score);
             self.paths.extend_from_slice(path);
         }
@@ -166,7 +166,7 @@ fn list(ends: &[u32], at: usize) -> std::ops::Range<usize> {
 /// Mask before a step into `mask` by a label whose bit is `bit`, or `None` if the step begins a tracked span that is
 /// not in `mask`.
 #[inline(always)]
-pub fn source(mask: usize, bit: usize, begins: bool) -> Option<usize> {
+pub fn previous_mask(mask: usize, bit: usize, begins: bool) -> Option<usize> {
     match begins && bit != 0 {
         false => Some(mask),
         true if mask & bit != 0 => Some(mask ^ bit),

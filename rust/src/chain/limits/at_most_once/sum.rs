@@ -9,9 +9,9 @@
 //! the first sum only. The marginal of a label is the sum over its states. As in `log64`, each step is a product of
 //! exponentials, and a sum so small that it may have lost terms is repeated in log space.
 
-use crate::chain::sums::log64::{least, TINY};
+use crate::chain::sums::log64::{min_sum, MIN_SUM};
 
-use crate::chain::lattice::{log_sum_exp, weigh, Scores};
+use crate::chain::lattice::{exponentiate, log_sum_exp, Scores};
 use crate::chain::limits::at_most_once::Groups;
 
 pub struct Sum {
@@ -22,9 +22,9 @@ pub struct Sum {
     pub begins: Vec<bool>,
     masks: usize,
     labels: usize,
-    edge: Vec<f64>,  // edges that the factors were computed from
-    stay: Vec<f64>,  // [L, L] e^{A - top} of steps that begin nothing tracked
-    begin: Vec<f64>, // [L, L] of all other steps
+    edge: Vec<f64>,       // edges that the factors were computed from
+    continuing: Vec<f64>, // [L, L] e^{A - top} of steps that begin nothing tracked
+    beginning: Vec<f64>,  // [L, L] of all other steps
     top: f64,
     left: Vec<f64>,  // [masks, L]
     right: Vec<f64>, // [masks, L]
@@ -43,8 +43,8 @@ impl Sum {
             masks: 1 << all.len(),
             labels: groups.of.len(),
             edge: Vec::new(),
-            stay: Vec::new(),
-            begin: Vec::new(),
+            continuing: Vec::new(),
+            beginning: Vec::new(),
             top: 0.0,
             left: Vec::new(),
             right: Vec::new(),
@@ -59,21 +59,21 @@ impl Sum {
 
     /// Whether a step from a to y begins a tracked span.
     #[inline(always)]
-    pub fn opens(&self, a: usize, y: usize) -> bool {
+    pub fn begins_span(&self, a: usize, y: usize) -> bool {
         self.bit[y] != 0 && self.begins[a * self.labels + y]
     }
 
     /// State with label a before (mask, y), or `None`.
     #[inline(always)]
     pub fn before(&self, mask: usize, a: usize, y: usize) -> Option<usize> {
-        crate::chain::limits::at_most_once::search::source(mask, self.bit[y], self.begins[a * self.labels + y])
+        crate::chain::limits::at_most_once::search::previous_mask(mask, self.bit[y], self.begins[a * self.labels + y])
             .map(|m| m * self.labels + a)
     }
 
     /// State after (mask, a) by label y, or `None` if y's span was begun before.
     #[inline(always)]
     pub fn after(&self, mask: usize, a: usize, y: usize) -> Option<usize> {
-        match self.opens(a, y) {
+        match self.begins_span(a, y) {
             false => Some(mask * self.labels + y),
             true if mask & self.bit[y] != 0 => None,
             true => Some((mask | self.bit[y]) * self.labels + y),
@@ -82,7 +82,7 @@ impl Sum {
 
     /// Mask of a first label.
     pub fn first(&self, y: usize) -> usize {
-        if self.opens(self.labels, y) {
+        if self.begins_span(self.labels, y) {
             self.bit[y]
         } else {
             0
@@ -99,17 +99,17 @@ impl Sum {
         self.top = if top.is_finite() { top } else { 0.0 };
         let l = self.labels;
         let (top, bit, begins) = (self.top, &self.bit, &self.begins);
-        let factor = |opens: bool| {
-            let one = move |(at, a): (usize, &f64)| match (bit[at % l] != 0 && begins[at]) == opens {
+        let factor = |begins_span: bool| {
+            let one = move |(at, a): (usize, &f64)| match (bit[at % l] != 0 && begins[at]) == begins_span {
                 true => (a - top).exp(),
                 false => 0.0,
             };
             edge.iter().enumerate().map(one)
         };
-        self.stay.clear();
-        self.stay.extend(factor(false));
-        self.begin.clear();
-        self.begin.extend(factor(true));
+        self.continuing.clear();
+        self.continuing.extend(factor(false));
+        self.beginning.clear();
+        self.beginning.extend(factor(true));
     }
 
     /// Compute forward sums. Return log Z, -infinity if no path is allowed.
@@ -126,17 +126,17 @@ impl Sum {
             let at = self.first(y) * l + y;
             self.alpha[at] = scores.node[y];
         }
-        let least = least();
+        let min_sum = min_sum();
         for t in 1..n {
             let edge = scores.edge(t);
             self.prepare(edge);
-            let most = weigh(self.alpha[(t - 1) * states..t * states].iter().copied(), &mut self.left);
+            let max = exponentiate(self.alpha[(t - 1) * states..t * states].iter().copied(), &mut self.left);
             for mask in 0..self.masks {
                 let from = &self.left[mask * l..(mask + 1) * l];
                 self.sums.clear();
                 self.sums.resize(l, 0.0);
                 for (a, &x) in from.iter().enumerate().filter(|(_, &x)| x > 0.0) {
-                    for (sum, f) in self.sums.iter_mut().zip(&self.stay[a * l..(a + 1) * l]) {
+                    for (sum, f) in self.sums.iter_mut().zip(&self.continuing[a * l..(a + 1) * l]) {
                         *sum += x * f;
                     }
                 }
@@ -148,10 +148,10 @@ impl Sum {
                     let mut sum = self.sums[y];
                     if mask & self.bit[y] != 0 {
                         let from = &self.left[(mask ^ self.bit[y]) * l..][..l];
-                        sum += from.iter().enumerate().map(|(a, x)| x * self.begin[a * l + y]).sum::<f64>();
+                        sum += from.iter().enumerate().map(|(a, x)| x * self.beginning[a * l + y]).sum::<f64>();
                     }
-                    let log = match sum > least {
-                        true => most + self.top + sum.ln(),
+                    let log = match sum > min_sum {
+                        true => max + self.top + sum.ln(),
                         false => log_sum_exp((0..l).map(|a| match self.before(mask, a, y) {
                             Some(state) => self.alpha[(t - 1) * states + state] + edge[a * l + y],
                             None => f64::NEG_INFINITY,
@@ -170,13 +170,13 @@ impl Sum {
         let (l, n, states) = (self.labels, scores.positions(), self.states());
         self.beta.clear();
         self.beta.resize(n * states, 0.0);
-        let least = least();
+        let min_sum = min_sum();
         for t in (1..n).rev() {
             let edge = scores.edge(t);
             self.prepare(edge);
             let node = &scores.node[t * l..(t + 1) * l];
-            let ahead = self.beta[t * states..(t + 1) * states].iter().enumerate().map(|(at, b)| node[at % l] + b);
-            let most = weigh(ahead, &mut self.right);
+            let next = self.beta[t * states..(t + 1) * states].iter().enumerate().map(|(at, b)| node[at % l] + b);
+            let max = exponentiate(next, &mut self.right);
             for mask in 0..self.masks {
                 let to = &self.right[mask * l..(mask + 1) * l];
                 for a in 0..l {
@@ -185,13 +185,13 @@ impl Sum {
                         self.beta[at] = f64::NEG_INFINITY; // unreachable state
                         continue;
                     }
-                    let stay = &self.stay[a * l..(a + 1) * l];
-                    let mut sum: f64 = to.iter().zip(stay).map(|(z, f)| z * f).sum();
+                    let continuing = &self.continuing[a * l..(a + 1) * l];
+                    let mut sum: f64 = to.iter().zip(continuing).map(|(z, f)| z * f).sum();
                     for (y, &bit) in self.bit.iter().enumerate().filter(|(_, &bit)| bit != 0 && mask & bit == 0) {
-                        sum += self.right[(mask | bit) * l + y] * self.begin[a * l + y];
+                        sum += self.right[(mask | bit) * l + y] * self.beginning[a * l + y];
                     }
-                    self.beta[at] = match sum > least {
-                        true => most + self.top + sum.ln(),
+                    self.beta[at] = match sum > min_sum {
+                        true => max + self.top + sum.ln(),
                         false => log_sum_exp((0..l).map(|y| match self.after(mask, a, y) {
                             Some(state) => edge[a * l + y] + node[y] + self.beta[t * states + state],
                             None => f64::NEG_INFINITY,
@@ -218,11 +218,11 @@ impl Sum {
         let edge = scores.edge(t);
         self.prepare(edge);
         let node = &scores.node[t * l..(t + 1) * l];
-        let first = weigh(self.alpha[(t - 1) * states..t * states].iter().copied(), &mut self.left);
-        let ahead = self.beta[t * states..(t + 1) * states].iter().enumerate().map(|(at, b)| node[at % l] + b);
-        let second = weigh(ahead, &mut self.right);
+        let first = exponentiate(self.alpha[(t - 1) * states..t * states].iter().copied(), &mut self.left);
+        let next = self.beta[t * states..(t + 1) * states].iter().enumerate().map(|(at, b)| node[at % l] + b);
+        let second = exponentiate(next, &mut self.right);
         let scale = (first + second + self.top - self.log_z).exp();
-        if !(scale > least() && scale < 1.0 / TINY) {
+        if !(scale > min_sum() && scale < 1.0 / MIN_SUM) {
             for mask in 0..self.masks {
                 for pair in 0..l * l {
                     let (a, y) = (pair / l, pair % l);
@@ -244,9 +244,9 @@ impl Sum {
                 let to = &self.right[mask * l..(mask + 1) * l];
                 for y in 0..l {
                     let at = a * l + y;
-                    out[at] += x * self.stay[at] * to[y];
+                    out[at] += x * self.continuing[at] * to[y];
                     if self.bit[y] != 0 && mask & self.bit[y] == 0 {
-                        out[at] += x * self.begin[at] * self.right[(mask | self.bit[y]) * l + y];
+                        out[at] += x * self.beginning[at] * self.right[(mask | self.bit[y]) * l + y];
                     }
                 }
             }

@@ -22,15 +22,15 @@ use crate::machine::system::stop;
 use std::cmp::Ordering;
 
 /// Number of paths between two checks for cancellation.
-const LOOK: usize = 256;
+const CHECK_INTERVAL: usize = 256;
 /// Marks a candidate that is not one of the best path's deviations.
-const OWN: u32 = u32::MAX;
+const NOT_SHARED: u32 = u32::MAX;
 
 /// A deviation of the best path.
 #[derive(Clone, Copy)]
-struct Side {
+struct Deviation {
     gap: f32,
-    way: Arrival,
+    arrival: Arrival,
 }
 
 /// Predecessor of the cell (at, ..), where at = T is the end, with its value delta + A.
@@ -46,8 +46,8 @@ struct Arrival {
 struct NextPath {
     score: f64,
     parent: u32,
-    side: u32, // index among the best path's deviations, or OWN
-    way: Arrival,
+    deviation: u32, // index among the best path's deviations, or OWN
+    arrival: Arrival,
 }
 
 /// A path of the list.
@@ -59,13 +59,13 @@ struct FoundPath {
 /// Scratch.
 #[derive(Default)]
 pub(super) struct ChartLists {
-    sides: Vec<Side>, // smallest gap first
+    deviations: Vec<Deviation>, // smallest gap first
     found: Vec<FoundPath>,
     heap: Vec<NextPath>,
 }
 
 /// Labels [k, T] found so far, and the chart and edge scores.
-struct KnownPaths<'a> {
+struct PathContext<'a> {
     chart: &'a Chart,
     steps: &'a Steps,
     paths: &'a [u16],
@@ -113,16 +113,17 @@ impl Chart {
     }
 
     /// Return the largest value of a predecessor of a cell that is ordered after the given one: a lower value, or an
-    /// equal value from a later label. Its label is computed only on demand.
+    /// equal value from a later label. Return `None` if there is none or if `accept` rejects the value, before its
+    /// label is searched.
     #[inline(always)]
-    fn next_way<S: Find>(
+    fn next_arrival<S: Find>(
         &self,
         simd: S,
         steps: &Steps,
         t: usize,
         y: usize,
         after: (f32, usize),
-        label: impl FnOnce(f32) -> bool,
+        accept: impl FnOnce(f32) -> bool,
     ) -> Option<Arrival> {
         let width = self.width;
         let delta = &self.delta[(t - 1) * width..t * width];
@@ -136,7 +137,7 @@ impl Chart {
             most = simd.max(most, lane(simd, delta, column, v, after));
         }
         let value = simd.largest(most);
-        if value == f32::NEG_INFINITY || !label(value) {
+        if value == f32::NEG_INFINITY || !accept(value) {
             return None;
         }
         let all = simd.splat(value);
@@ -160,7 +161,7 @@ fn lane<S: Find>(simd: S, delta: &[Lane], column: &[Lane], v: usize, (value, lan
         Ordering::Equal => !1 << bit,
         Ordering::Greater => !0,
     };
-    simd.behind(simd.add(simd.load(&delta[v]), simd.load(&column[v])), value, later)
+    simd.ordered_after(simd.add(simd.load(&delta[v]), simd.load(&column[v])), value, later)
 }
 
 impl ChartLists {
@@ -177,23 +178,23 @@ impl ChartLists {
         paths: &mut Vec<u16>,
     ) {
         let n = chart.positions;
-        self.look_aside(simd, chart, steps, k - 1, top, paths);
+        self.find_deviations(simd, chart, steps, k - 1, top, paths);
         self.heap.clear();
         self.found.clear();
         self.found.push(FoundPath { score: f64::from(top), shared: n as u32 });
-        self.push_side(simd, &KnownPaths { chart, steps, paths }, 0, 0);
+        self.push_shared(simd, &PathContext { chart, steps, paths }, 0, 0);
         while scores.len() < k {
-            if scores.len().is_multiple_of(LOOK) {
-                stop::look();
+            if scores.len().is_multiple_of(CHECK_INTERVAL) {
+                stop::check();
             }
-            let Some(new) = self.pop(simd, &KnownPaths { chart, steps, paths }) else { return };
-            let (number, at) = (scores.len(), new.way.at as usize);
+            let Some(new) = self.pop(simd, &PathContext { chart, steps, paths }) else { return };
+            let (number, at) = (scores.len(), new.arrival.at as usize);
             paths.resize((number + 1) * n, 0);
             let (known, path) = paths.split_at_mut(number * n);
             let (best, parent) = (&known[..n], &known[new.parent as usize * n..]);
             path[at..].copy_from_slice(&parent[at..n]);
             let mut t = at - 1;
-            path[t] = new.way.from;
+            path[t] = new.arrival.from;
             while t > 0 && path[t] != best[t] {
                 path[t - 1] = chart.before(simd, steps, t, path[t] as usize) as u16;
                 t -= 1;
@@ -204,49 +205,59 @@ impl ChartLists {
             if scores.len() == k {
                 return;
             }
-            let known = KnownPaths { chart, steps, paths };
-            if new.side != OWN {
-                self.push_side(simd, &known, new.parent, new.side + 1);
+            let known = PathContext { chart, steps, paths };
+            if new.deviation != NOT_SHARED {
+                self.push_shared(simd, &known, new.parent, new.deviation + 1);
             }
-            self.push_own(simd, &known, new.parent, at, (new.way.value, new.way.from as usize));
+            self.push_unshared(simd, &known, new.parent, at, (new.arrival.value, new.arrival.from as usize));
             for cell in t + 1..at {
                 let (y, from) = (paths[number * n + cell] as usize, paths[number * n + cell - 1] as usize);
-                self.push_own(simd, &known, number as u32, cell, (chart.value(cell, y, top), from));
+                self.push_unshared(simd, &known, number as u32, cell, (chart.value(cell, y, top), from));
             }
-            self.push_side(simd, &known, number as u32, 0);
+            self.push_shared(simd, &known, number as u32, 0);
         }
     }
 
-    /// Find the `most` smallest gaps of the best path.
+    /// Find the `count` smallest gaps of the best path.
     #[inline(always)]
-    fn look_aside<S: Find>(&mut self, simd: S, chart: &Chart, steps: &Steps, most: usize, score: f32, best: &[u16]) {
+    fn find_deviations<S: Find>(
+        &mut self,
+        simd: S,
+        chart: &Chart,
+        steps: &Steps,
+        count: usize,
+        score: f32,
+        best: &[u16],
+    ) {
         let n = chart.positions;
-        self.sides.clear();
+        self.deviations.clear();
         let mut limit = f32::MAX;
         for t in 1..=n {
             let (y, from) = (if t < n { best[t] as usize } else { 0 }, best[t - 1]);
             let value = chart.value(t, y, score);
-            let small = |other: f32| value - other <= limit;
-            let Some(way) = chart.next_way(simd, steps, t, y, (value, from as usize), small) else { continue };
+            let is_candidate = |other: f32| value - other <= limit;
+            let Some(arrival) = chart.next_arrival(simd, steps, t, y, (value, from as usize), is_candidate) else {
+                continue;
+            };
             // Among equal gaps this deviation, the last so far, changes the latest label. The lower label comes first.
-            let gap = value - way.value;
-            let place = self.sides.partition_point(|s| s.gap < gap || (s.gap == gap && way.from > from));
-            self.sides.insert(place, Side { gap, way });
-            self.sides.truncate(most);
-            if self.sides.len() == most {
-                limit = self.sides[most - 1].gap;
+            let gap = value - arrival.value;
+            let place = self.deviations.partition_point(|s| s.gap < gap || (s.gap == gap && arrival.from > from));
+            self.deviations.insert(place, Deviation { gap, arrival });
+            self.deviations.truncate(count);
+            if self.deviations.len() == count {
+                limit = self.deviations[count - 1].gap;
             }
         }
     }
 
     /// Push the next deviation that a path shares with the best one, starting at an index.
     #[inline(always)]
-    fn push_side<S: Find>(&mut self, simd: S, known: &KnownPaths, parent: u32, from: u32) {
+    fn push_shared<S: Find>(&mut self, simd: S, known: &PathContext, parent: u32, from: u32) {
         let FoundPath { score, shared } = self.found[parent as usize];
-        for (side, s) in self.sides.iter().enumerate().skip(from as usize) {
-            if s.way.at <= shared {
+        for (deviation, s) in self.deviations.iter().enumerate().skip(from as usize) {
+            if s.arrival.at <= shared {
                 let score = score - f64::from(s.gap);
-                self.push(simd, known, NextPath { score, parent, side: side as u32, way: s.way });
+                self.push(simd, known, NextPath { score, parent, deviation: deviation as u32, arrival: s.arrival });
                 return;
             }
         }
@@ -254,28 +265,28 @@ impl ChartLists {
 
     /// Push the predecessor of a cell of a path that is ordered after this value and label.
     #[inline(always)]
-    fn push_own<S: Find>(&mut self, simd: S, known: &KnownPaths, parent: u32, t: usize, after: (f32, usize)) {
+    fn push_unshared<S: Find>(&mut self, simd: S, known: &PathContext, parent: u32, t: usize, after: (f32, usize)) {
         let (chart, n) = (known.chart, known.chart.positions);
         let y = if t < n { known.paths[parent as usize * n + t] as usize } else { 0 };
-        if let Some(way) = chart.next_way(simd, known.steps, t, y, after, |_| true) {
-            let gap = f64::from(chart.value(t, y, self.found[0].score as f32)) - f64::from(way.value);
+        if let Some(arrival) = chart.next_arrival(simd, known.steps, t, y, after, |_| true) {
+            let gap = f64::from(chart.value(t, y, self.found[0].score as f32)) - f64::from(arrival.value);
             let score = self.found[parent as usize].score - gap;
-            self.push(simd, known, NextPath { score, parent, side: OWN, way });
+            self.push(simd, known, NextPath { score, parent, deviation: NOT_SHARED, arrival });
         }
     }
 
     #[inline(always)]
-    fn push<S: Find>(&mut self, simd: S, known: &KnownPaths, new: NextPath) {
+    fn push<S: Find>(&mut self, simd: S, known: &PathContext, new: NextPath) {
         let mut at = self.heap.len();
         self.heap.push(new);
-        while at > 0 && known.first(simd, &new, &self.heap[(at - 1) / 2]) {
+        while at > 0 && known.precedes(simd, &new, &self.heap[(at - 1) / 2]) {
             self.heap.swap(at, (at - 1) / 2);
             at = (at - 1) / 2;
         }
     }
 
     #[inline(always)]
-    fn pop<S: Find>(&mut self, simd: S, known: &KnownPaths) -> Option<NextPath> {
+    fn pop<S: Find>(&mut self, simd: S, known: &PathContext) -> Option<NextPath> {
         if self.heap.is_empty() {
             return None;
         }
@@ -283,10 +294,10 @@ impl ChartLists {
         let (heap, mut at) = (&mut self.heap, 0);
         while 2 * at + 1 < heap.len() {
             let mut child = 2 * at + 1;
-            if child + 1 < heap.len() && known.first(simd, &heap[child + 1], &heap[child]) {
+            if child + 1 < heap.len() && known.precedes(simd, &heap[child + 1], &heap[child]) {
                 child += 1;
             }
-            if !known.first(simd, &heap[child], &heap[at]) {
+            if !known.precedes(simd, &heap[child], &heap[at]) {
                 break;
             }
             heap.swap(at, child);
@@ -296,10 +307,10 @@ impl ChartLists {
     }
 }
 
-impl KnownPaths<'_> {
+impl PathContext<'_> {
     /// Whether candidate a comes before candidate b.
     #[inline(always)]
-    fn first<S: Find>(&self, simd: S, a: &NextPath, b: &NextPath) -> bool {
+    fn precedes<S: Find>(&self, simd: S, a: &NextPath, b: &NextPath) -> bool {
         if a.score != b.score {
             return a.score > b.score;
         }
@@ -316,11 +327,11 @@ impl KnownPaths<'_> {
     /// Label t of a candidate whose label t + 1 is `next`.
     #[inline(always)]
     fn label<S: Find>(&self, simd: S, of: &NextPath, t: usize, next: usize) -> usize {
-        let at = of.way.at as usize;
+        let at = of.arrival.at as usize;
         if t >= at {
             self.paths[of.parent as usize * self.chart.positions + t] as usize
         } else if t + 1 == at {
-            of.way.from as usize
+            of.arrival.from as usize
         } else {
             self.chart.before(simd, self.steps, t + 1, next)
         }

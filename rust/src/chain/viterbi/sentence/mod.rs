@@ -181,18 +181,18 @@ impl Chart {
     }
 
     /// Score of `gold` less that of `path`, in double precision. Only differing positions are read.
-    pub fn lead(&self, steps: &Steps, gold: &[u16], path: &[u16]) -> f64 {
-        let mut lead = 0.0;
+    pub fn margin(&self, steps: &Steps, gold: &[u16], path: &[u16]) -> f64 {
+        let mut margin = 0.0;
         for (t, (&y, &z)) in gold.iter().zip(path).enumerate() {
             if y != z {
-                lead += f64::from(self.node(t, y as usize)) - f64::from(self.node(t, z as usize));
+                margin += f64::from(self.node(t, y as usize)) - f64::from(self.node(t, z as usize));
             }
             if t > 0 && (y != z || gold[t - 1] != path[t - 1]) {
                 let at = |from: u16, to: u16| f64::from(steps.get(self.block(t), from as usize, to as usize));
-                lead += at(gold[t - 1], y) - at(path[t - 1], z);
+                margin += at(gold[t - 1], y) - at(path[t - 1], z);
             }
         }
-        lead
+        margin
     }
 
     /// Score of a path in double precision.

@@ -4,18 +4,18 @@ use crate::dataset::plan::Batch;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{square, Lane, Simd, WIDTH};
 use crate::machine::system::shared::Shared;
-use crate::scores::corpus_layout::{Field, Nodes, NOWHERE};
+use crate::scores::corpus_layout::{Field, Nodes, NO_GOLD};
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
 use std::ops::Range;
 
 dispatch!(
-    /// `Nodes::spread`, compiled as a function of its own.
-    pub fn spread(
+    /// `Nodes::scatter`, compiled as a function of its own.
+    pub fn scatter(
         nodes: &Nodes, group: &[Batch], fields: &mut [Field], gradient: &mut [Lane], rare: &mut [f32], tile: &mut Tile
     ) = |simd| {
         // SAFETY: the group belongs to the plan that the nodes were built for, and so do the caller's arrays.
-        unsafe { nodes.spread(simd, group, fields, gradient, rare, tile) }
+        unsafe { nodes.scatter(simd, group, fields, gradient, rare, tile) }
     }
 );
 
@@ -27,7 +27,7 @@ impl Nodes {
     /// The group is one of those that the nodes were built for, `fields` are those of its batches, `gradient` is
     /// [lanes], and `rare` are the copies of its chunk.
     #[inline(always)]
-    unsafe fn spread<S: Simd>(
+    unsafe fn scatter<S: Simd>(
         &self,
         simd: S,
         group: &[Batch],
@@ -41,7 +41,7 @@ impl Nodes {
         if self.is_wide() {
             for (batch, Field { nodes, subtract, .. }) in group.iter().zip(fields) {
                 for t in 0..batch.positions() {
-                    self.spread_step(simd, batch, t, nodes, &subtract[t % subtract.len()], gradient, rare, tile);
+                    self.scatter_step(simd, batch, t, nodes, &subtract[t % subtract.len()], gradient, rare, tile);
                 }
             }
             return;
@@ -49,9 +49,9 @@ impl Nodes {
         tile.reserve(positions * self.width);
         let mut base = 0;
         for (batch, field) in group.iter().zip(fields) {
-            self.spread_batch(simd, batch, &mut field.nodes, &field.subtract, rare, &mut tile.0[base..]);
+            self.scatter_batch(simd, batch, &mut field.nodes, &field.subtract, rare, &mut tile.0[base..]);
             let slots = batch.slot..batch.slot + batch.tokens();
-            self.spread_vectors(simd, slots, tile.0[base..].as_ptr().cast(), 0..self.width, gradient);
+            self.scatter_vectors(simd, slots, tile.0[base..].as_ptr().cast(), 0..self.width, gradient);
             base += batch.positions() * self.width;
         }
         self.bundles.add(simd, &group[0], tile.0.as_ptr().cast(), &self.row_steps, gradient);
@@ -61,9 +61,9 @@ impl Nodes {
     /// positions, or one per position.
     ///
     /// # Safety
-    /// The requirements of `spread`, and `tile` is large enough for the batch.
+    /// The requirements of `scatter`, and `tile` is large enough for the batch.
     #[inline(always)]
-    unsafe fn spread_batch<S: Simd>(
+    unsafe fn scatter_batch<S: Simd>(
         &self,
         simd: S,
         batch: &Batch,
@@ -79,7 +79,7 @@ impl Nodes {
             self.subtract_gold(slot..slot + active, &subtract[t % subtract.len()], residual);
             slot += active;
         }
-        self.spread_rare(self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1], residual, rare);
+        self.scatter_rare(self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1], residual, rare);
         for t in 0..batch.positions() {
             for v in 0..self.width {
                 let from = square(&residual[t * self.labels + v * WIDTH..]);
@@ -96,7 +96,7 @@ impl Nodes {
     pub(super) unsafe fn subtract_gold(&self, slots: Range<usize>, less: &Lane, residual: &mut [Lane]) {
         let values = residual.as_mut_ptr().cast::<f32>();
         for &place in self.gold.get_unchecked(slots) {
-            if place != NOWHERE {
+            if place != NO_GOLD {
                 *values.add(place as usize) -= less.0[place as usize % WIDTH];
             }
         }
@@ -107,8 +107,8 @@ impl Nodes {
     /// # Safety
     /// The features are within the copies and the residuals.
     #[inline(always)]
-    pub(super) unsafe fn spread_rare(&self, range: Range<usize>, residual: &[Lane], rare: &mut [f32]) {
-        debug_assert!(self.are_inside(range.clone(), rare.len(), residual.len()));
+    pub(super) unsafe fn scatter_rare(&self, range: Range<usize>, residual: &[Lane], rare: &mut [f32]) {
+        debug_assert!(self.are_in_bounds(range.clone(), rare.len(), residual.len()));
         let values = residual.as_ptr().cast::<f32>();
         if self.rare_values.is_empty() {
             for f in self.rare.get_unchecked(range) {
@@ -165,7 +165,7 @@ impl Nodes {
         (0..self.n_rows()).into_par_iter().with_min_len(256).for_each(|r| {
             let row = &total[self.lanes(r).start * WIDTH..];
             for &(feature, label) in &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize] {
-                // SAFETY: every feature belongs to one row or one run of cells.
+                // SAFETY: a feature belongs to at most one row.
                 unsafe { gradient.set(feature as usize, row[label as usize]) };
             }
         });

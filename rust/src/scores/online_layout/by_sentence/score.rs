@@ -1,6 +1,6 @@
 //! Node scores of a sentence from the weights, by the lists of its features.
 
-use super::{feature, Spread};
+use super::{feature, SentenceFeatures};
 use crate::machine::simd::blocks::by_block;
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
@@ -9,26 +9,26 @@ use crate::scores::online_layout::lists::{Number, RowLists, RunIter};
 use crate::scores::online_layout::Cells;
 
 dispatch!(
-    /// `Spread::weigh`, compiled as a function of its own.
-    pub(crate) fn weigh(spread: &Spread, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane]) = |simd| {
+    /// `SentenceFeatures::add_scores`, compiled as a function of its own.
+    pub(crate) fn add_scores(by_sentence: &SentenceFeatures, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane]) = |simd| {
         assert!(w.len() * WIDTH == of.cells && out.len() >= of.lanes_of(sentence));
         // SAFETY: `w` are [cells], `out` the rows of the sentence.
-        unsafe { spread.weigh(simd, of, sentence, w, out) }
+        unsafe { by_sentence.add_scores(simd, of, sentence, w, out) }
     }
 );
 
-impl Spread {
+impl SentenceFeatures {
     /// Add the node scores of the sentence under the weights to `out`.
     ///
     /// # Safety
     /// `w` are [cells], `out` the rows of the sentence.
     #[inline(always)]
-    unsafe fn weigh<S: Find>(&self, simd: S, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane]) {
+    unsafe fn add_scores<S: Find>(&self, simd: S, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane]) {
         let width = of.width;
         with_rows!(self, sentence, lists => by_block!([1 2 3 4] width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
             let to = out.as_mut_ptr().add(v);
-            weigh_rows::<S, _, N>(simd, lists.clone(), w.as_ptr().add(v), (to, width), v == 0);
+            add_row_scores::<S, _, N>(simd, lists.clone(), w.as_ptr().add(v), (to, width), v == 0);
         }));
         let (w, out) = (w.as_ptr().cast::<f32>(), out.as_mut_ptr().cast::<f32>());
         for (_, size, here, x) in self.cells_of(sentence) {
@@ -57,7 +57,7 @@ impl Spread {
 /// # Safety
 /// The requirements of `each_row`, and `w` has all rows.
 #[inline(always)]
-unsafe fn weigh_rows<S: Find, I: Number, const N: usize>(
+unsafe fn add_row_scores<S: Find, I: Number, const N: usize>(
     simd: S,
     lists: RunIter<'_, I>,
     w: *const Lane,
@@ -66,17 +66,17 @@ unsafe fn weigh_rows<S: Find, I: Number, const N: usize>(
 ) {
     for (run, size, here, x) in lists {
         if run.wide {
-            weigh_run::<S, I, N>(simd, (here, x), size, w, (out, width));
+            add_run_scores::<S, I, N>(simd, (here, x), size, w, (out, width));
         } else if narrow {
-            weigh_run::<S, I, 1>(simd, (here, x), size, w, (out, width));
+            add_run_scores::<S, I, 1>(simd, (here, x), size, w, (out, width));
         }
     }
 }
 
 /// # Safety
-/// The requirements of `weigh_rows`, and `lists` are a run of rows with `size` - 1 places.
+/// The requirements of `add_row_scores`, and `lists` are a run of rows with `size` - 1 places.
 #[inline(always)]
-unsafe fn weigh_run<S: Find, I: Number, const N: usize>(
+unsafe fn add_run_scores<S: Find, I: Number, const N: usize>(
     simd: S,
     (lists, values): (&[I], &[f32]),
     size: usize,

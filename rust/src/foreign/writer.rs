@@ -10,7 +10,7 @@ use crate::foreign::names::Names;
 const HEAD: usize = 48;
 const RECORD: usize = 20;
 /// Number of additional empty lists of LFRF.
-const MORE: usize = 2;
+const EMPTY_LISTS: usize = 2;
 
 /// Features of one kind: ascending codes source * L + label, and weights.
 #[derive(Clone, Copy)]
@@ -22,10 +22,10 @@ pub struct Weighted<'a> {
 impl Weighted<'_> {
     /// Return (source, label, weight) of the features with a weight other than 0.
     fn present(&self, sources: usize, labels: usize) -> Result<Vec<(usize, usize, f64)>> {
-        let most = sources.saturating_mul(labels) as i64;
-        let inside = self.codes.iter().all(|&code| (0..most).contains(&code));
+        let end = sources.saturating_mul(labels) as i64;
+        let inside = self.codes.iter().all(|&code| (0..end).contains(&code));
         if self.codes.len() != self.weights.len() || !inside || self.codes.windows(2).any(|c| c[0] >= c[1]) {
-            return Err(Error::Value(format!("expected ascending codes below {most}, and a weight for each")));
+            return Err(Error::Value(format!("expected ascending codes below {end}, and a weight for each")));
         }
         let of = |(&code, &weight): (&i64, &f64)| (code as usize / labels, code as usize % labels, weight);
         Ok(self.codes.iter().zip(self.weights).filter(|(_, &weight)| weight != 0.0).map(of).collect())
@@ -68,7 +68,7 @@ fn texts<'a>(names: &'a Names, used: &[usize], what: &str) -> Result<Vec<&'a [u8
 }
 
 /// Return the file of a model: names of labels and of all attributes, features of attributes and of label pairs.
-pub fn written(labels: &Names, attributes: &Names, node: Weighted<'_>, edge: Weighted<'_>) -> Result<Vec<u8>> {
+pub fn write_model(labels: &Names, attributes: &Names, node: Weighted<'_>, edge: Weighted<'_>) -> Result<Vec<u8>> {
     let n = labels.ends.len();
     let (mut node, edge) = (node.present(attributes.ends.len(), n)?, edge.present(n, n)?);
     let mut used: Vec<usize> = Vec::new();
@@ -84,7 +84,7 @@ pub fn written(labels: &Names, attributes: &Names, node: Weighted<'_>, edge: Wei
     let at_labels = HEAD + 12 + RECORD * count;
     let at_attributes = at_labels + cqdb::size(&names);
     let at_out = (at_attributes + cqdb::size(&used)).next_multiple_of(4);
-    let at_of = at_out + 12 + 4 * (2 * n + MORE + edge.len());
+    let at_of = at_out + 12 + 4 * (2 * n + EMPTY_LISTS + edge.len());
     let size = at_of + 12 + 4 * (2 * used.len() + node.len());
     if size >= 1 << 32 {
         return Err(Error::ModelFile(format!(
@@ -107,7 +107,7 @@ pub fn written(labels: &Names, attributes: &Names, node: Weighted<'_>, edge: Wei
     cqdb::write(&mut out, &names);
     cqdb::write(&mut out, &used);
     out.resize(at_out, 0);
-    lists(&mut out, b"LFRF", edge.iter().map(|f| f.0), n, MORE, node.len());
+    lists(&mut out, b"LFRF", edge.iter().map(|f| f.0), n, EMPTY_LISTS, node.len());
     lists(&mut out, b"AFRF", node.iter().map(|f| f.0), used.len(), 0, 0);
     match out.len() == size {
         true => Ok(out),

@@ -14,7 +14,7 @@ use crate::scores::online_layout::lists::{build, Begin, Number, PlaceLists, RowL
 use crate::scores::online_layout::{Cells, Places};
 
 /// Features of each sentence and the places at which they occur. Immutable.
-pub(crate) struct Spread {
+pub(crate) struct SentenceFeatures {
     begins: Vec<Begin>,     // [sentences + 1]
     rows: RowLists,         // numbers are first lanes, places are token positions in the sentence
     cells: PlaceLists<u32>, // places are indices into the node scores of a sentence: t * 16 * width + label
@@ -28,14 +28,14 @@ trait RowVisitor<S: Find, I, const N: usize> {
     unsafe fn visit(&mut self, row: usize, sum: [S::F; N], places: &[I], values: &[f32]);
 }
 
-/// Apply `keep` to the lanes of a row, starting at lane v.
+/// Apply `keep_bits` to the lanes of a row, starting at lane v.
 ///
 /// # Safety
 /// The lanes exist.
 #[inline(always)]
-unsafe fn real<S: Find, const N: usize>(simd: S, exists: *const u16, at: usize, mut x: [S::F; N]) -> [S::F; N] {
+unsafe fn mask_missing<S: Find, const N: usize>(simd: S, exists: *const u16, at: usize, mut x: [S::F; N]) -> [S::F; N] {
     for (j, x) in x.iter_mut().enumerate() {
-        *x = simd.keep(*exists.add(at + j), *x);
+        *x = simd.keep_bits(*exists.add(at + j), *x);
     }
     x
 }
@@ -49,7 +49,7 @@ struct Square<F> {
 impl<S: Find, I, const N: usize> RowVisitor<S, I, N> for (Square<S::F>, S) {
     #[inline(always)]
     unsafe fn visit(&mut self, row: usize, sum: [S::F; N], _: &[I], _: &[f32]) {
-        for (x, sum) in real::<S, N>(self.1, self.0.exists, row, sum).into_iter().zip(&mut self.0.sums) {
+        for (x, sum) in mask_missing::<S, N>(self.1, self.0.exists, row, sum).into_iter().zip(&mut self.0.sums) {
             *sum = self.1.fma(x, x, *sum);
         }
     }
@@ -65,7 +65,7 @@ struct Apply<F> {
 impl<S: Find, I, const N: usize> RowVisitor<S, I, N> for (Apply<S::F>, S) {
     #[inline(always)]
     unsafe fn visit(&mut self, row: usize, sum: [S::F; N], _: &[I], _: &[f32]) {
-        for (j, x) in real::<S, N>(self.1, self.0.exists, row, sum).into_iter().enumerate() {
+        for (j, x) in mask_missing::<S, N>(self.1, self.0.exists, row, sum).into_iter().enumerate() {
             let w = &mut *self.0.to.add(row + j);
             self.1.store(self.1.fma(self.0.step, x, self.1.load(w)), w);
         }
@@ -82,7 +82,7 @@ struct AddScores {
 impl<S: Find, I: Number, const N: usize> RowVisitor<S, I, N> for (AddScores, S) {
     #[inline(always)]
     unsafe fn visit(&mut self, row: usize, sum: [S::F; N], places: &[I], values: &[f32]) {
-        let sum = real::<S, N>(self.1, self.0.exists, row, sum);
+        let sum = mask_missing::<S, N>(self.1, self.0.exists, row, sum);
         for (i, &t) in places.iter().enumerate() {
             let t: u32 = t.into();
             for (j, &x) in sum.iter().enumerate() {
@@ -169,9 +169,9 @@ fn feature<I: Number>(list: &[I]) -> usize {
 
 /// `with_rows!(self, sentence, lists => body)` runs `body` for the row lists of a sentence, with either number type.
 macro_rules! with_rows {
-    ($spread:expr, $sentence:expr, $lists:ident => $body:expr) => {{
-        let (here, next) = $spread.span($sentence);
-        match &$spread.rows {
+    ($by_sentence:expr, $sentence:expr, $lists:ident => $body:expr) => {{
+        let (here, next) = $by_sentence.span($sentence);
+        match &$by_sentence.rows {
             RowLists::Short(all) => {
                 let $lists = all.some(here.row_run..next.row_run, here.row..next.row);
                 $body
@@ -186,44 +186,44 @@ macro_rules! with_rows {
 
 // Declared after the macros that they use.
 mod double;
-mod weigh;
+mod score;
 
-pub(crate) use double::{add_doubles, weigh_doubles};
-pub(crate) use weigh::weigh;
+pub(crate) use double::{add_doubles, add_scores64};
+pub(crate) use score::add_scores;
 
 dispatch!(
-    /// `Spread::square`, compiled as a function of its own, like the others here, to reduce the compile time of
-    /// callers.
-    pub(crate) fn square(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane]) -> f64 = |simd| {
+    /// `SentenceFeatures::square`, compiled as a function of its own, like the others here, to reduce the compile time
+    /// of callers.
+    pub(crate) fn square(by_sentence: &SentenceFeatures, of: &Cells, sentence: u32, d: &[Lane]) -> f64 = |simd| {
         assert!(d.len() == of.lanes_of(sentence));
         // SAFETY: `d` are the rows of the sentence.
-        unsafe { spread.square(simd, of, sentence, d) }
+        unsafe { by_sentence.square(simd, of, sentence, d) }
     }
 );
 dispatch!(
-    pub(crate) fn apply(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) = |simd| {
+    pub(crate) fn apply(by_sentence: &SentenceFeatures, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) = |simd| {
         assert!(d.len() == of.lanes_of(sentence) && to.len() * WIDTH == of.cells);
         // SAFETY: `to` are [cells], `d` the rows of the sentence.
-        unsafe { spread.apply(simd, of, sentence, d, step, to) }
+        unsafe { by_sentence.apply(simd, of, sentence, d, step, to) }
     }
 );
 dispatch!(
-    pub(crate) fn scores(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) = |simd| {
+    pub(crate) fn scores(by_sentence: &SentenceFeatures, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) = |simd| {
         assert!(d.len() == of.lanes_of(sentence) && out.len() == d.len());
         // SAFETY: both are the rows of the sentence.
-        unsafe { spread.scores(simd, of, sentence, d, out) }
+        unsafe { by_sentence.scores(simd, of, sentence, d, out) }
     }
 );
 
-impl Spread {
-    pub(crate) fn new(cells: &Cells, places: &Places<'_>, pages: Option<&mut Pages>) -> Result<Spread> {
+impl SentenceFeatures {
+    pub(crate) fn new(cells: &Cells, places: &Places<'_>, pages: Option<&mut Pages>) -> Result<SentenceFeatures> {
         let longest = cells.data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
         if cells.exists.len().max(longest) <= 1 << 16 {
             let (begins, rows, cells) = build(cells, places, pages)?;
-            return Ok(Spread { begins, rows: RowLists::Short(rows), cells });
+            return Ok(SentenceFeatures { begins, rows: RowLists::Short(rows), cells });
         }
         let (begins, rows, cells) = build(cells, places, pages)?;
-        Ok(Spread { begins, rows: RowLists::Long(rows), cells })
+        Ok(SentenceFeatures { begins, rows: RowLists::Long(rows), cells })
     }
 
     /// Prefetch the cells of a sentence whose lists are cached.

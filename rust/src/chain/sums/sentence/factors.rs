@@ -7,11 +7,11 @@ use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 
 /// Number of rows multiplied at a time, in independent accumulators.
-const CHAINS: usize = 4;
+const ACCUMULATORS: usize = 4;
 
 /// Factors exp(A - max) of the edge scores, by rows and by columns. Rows after the last label are 0.
 #[derive(Clone, Default)]
-pub struct Moves {
+pub struct LaneFactors {
     pub(super) labels: usize,
     pub(super) width: usize,
     pub(super) rows: Vec<Lane>, // [L padded to 16, width] indexed by previous label, then next label
@@ -20,11 +20,11 @@ pub struct Moves {
     pub(super) underflow: Underflow,
 }
 
-impl Moves {
-    pub fn new(labels: usize) -> Moves {
+impl LaneFactors {
+    pub fn new(labels: usize) -> LaneFactors {
         let width = labels.div_ceil(WIDTH);
         let zeros = vec![Lane::ZERO; width * WIDTH * width];
-        Moves { labels, width, rows: zeros.clone(), columns: zeros, max: 0.0, underflow: Underflow::default() }
+        LaneFactors { labels, width, rows: zeros.clone(), columns: zeros, max: 0.0, underflow: Underflow::default() }
     }
 
     /// Set the factors of scores [L, width], which are -infinity for forbidden edges and padding. Return false if their
@@ -53,15 +53,15 @@ impl Moves {
         for (to, row) in self.rows.iter_mut().zip(scores) {
             simd.store(simd.exp_below(simd.load(row), max), to);
         }
-        let (mut tile, mut turned) = ([Lane::ZERO; WIDTH], [Lane::ZERO; WIDTH]);
+        let (mut tile, mut transposed) = ([Lane::ZERO; WIDTH], [Lane::ZERO; WIDTH]);
         for i in 0..self.width {
             for j in 0..self.width {
                 for k in 0..WIDTH {
                     tile[k] = self.rows[(i * WIDTH + k) * self.width + j];
                 }
-                simd.transpose(&tile, &mut turned);
+                simd.transpose(&tile, &mut transposed);
                 for k in 0..WIDTH {
-                    self.columns[(j * WIDTH + k) * self.width + i] = turned[k];
+                    self.columns[(j * WIDTH + k) * self.width + i] = transposed[k];
                 }
             }
         }
@@ -89,9 +89,9 @@ unsafe fn product<S: Find, const W: usize>(
     v: usize,
 ) -> [S::F; W] {
     debug_assert!(rows.len() == width * WIDTH * width && from.len() == width && v + W <= width);
-    let mut sums = [[simd.splat(0.0); W]; CHAINS];
+    let mut sums = [[simd.splat(0.0); W]; ACCUMULATORS];
     let (mut row, mut x) = (rows.as_ptr().add(v), from.as_ptr().cast::<f32>());
-    for _ in 0..labels.div_ceil(CHAINS) {
+    for _ in 0..labels.div_ceil(ACCUMULATORS) {
         for sum in &mut sums {
             let a = simd.splat(*x);
             for (j, s) in sum.iter_mut().enumerate() {
@@ -104,7 +104,7 @@ unsafe fn product<S: Find, const W: usize>(
 }
 
 #[inline(always)]
-fn total<S: Find, const W: usize>(simd: S, sums: [[S::F; W]; CHAINS]) -> [S::F; W] {
+fn total<S: Find, const W: usize>(simd: S, sums: [[S::F; W]; ACCUMULATORS]) -> [S::F; W] {
     let mut out = sums[0];
     for (j, x) in out.iter_mut().enumerate() {
         *x = simd.add(simd.add(*x, sums[1][j]), simd.add(sums[2][j], sums[3][j]));
@@ -139,17 +139,17 @@ pub(super) unsafe fn products<S: Find>(
 #[inline(always)]
 pub(super) unsafe fn two_products<S: Find, const W: usize>(
     simd: S,
-    moves: &Moves,
+    factors: &LaneFactors,
     width: usize,
     from: *const Lane,
     to: *const Lane,
     v: usize,
 ) -> ([S::F; W], [S::F; W]) {
-    let mut sums = [[[simd.splat(0.0); W]; CHAINS]; 2];
-    let (mut row, mut column) = (moves.rows.as_ptr().add(v), moves.columns.as_ptr().add(v));
+    let mut sums = [[[simd.splat(0.0); W]; ACCUMULATORS]; 2];
+    let (mut row, mut column) = (factors.rows.as_ptr().add(v), factors.columns.as_ptr().add(v));
     let (mut x, mut y) = (from.cast::<f32>(), to.cast::<f32>());
-    for _ in 0..moves.labels.div_ceil(CHAINS) {
-        for i in 0..CHAINS {
+    for _ in 0..factors.labels.div_ceil(ACCUMULATORS) {
+        for i in 0..ACCUMULATORS {
             let (a, b) = (simd.splat(*x), simd.splat(*y));
             for j in 0..W {
                 sums[0][i][j] = simd.fma(a, simd.load(&*row.add(j)), sums[0][i][j]);
@@ -163,6 +163,6 @@ pub(super) unsafe fn two_products<S: Find, const W: usize>(
 }
 
 dispatch!(
-    /// `Moves::set`, compiled as a function of its own.
-    pub(crate) fn set(moves: &mut Moves, scores: &[Lane]) -> bool = |simd| moves.set(simd, scores)
+    /// `LaneFactors::set`, compiled as a function of its own.
+    pub(crate) fn set(factors: &mut LaneFactors, scores: &[Lane]) -> bool = |simd| factors.set(simd, scores)
 );

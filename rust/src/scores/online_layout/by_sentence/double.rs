@@ -1,6 +1,6 @@
 //! Node scores and sums over the features of one sentence in double precision.
 
-use super::{feature, Spread};
+use super::{feature, SentenceFeatures};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::double::Doubles;
 use crate::machine::simd::find::Find;
@@ -10,12 +10,12 @@ use crate::scores::online_layout::Cells;
 
 dispatch!(
     /// Add the node scores of the sentence under the weights [cells] to its rows `out` [T, width].
-    pub(crate) fn weigh_doubles(spread: &Spread, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Doubles]) =
-        weigh_kernel
+    pub(crate) fn add_scores64(by_sentence: &SentenceFeatures, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Doubles]) =
+        score_kernel
 );
 dispatch!(
     /// to [cells] += step F(d) of the rows d [T, width]. Cells of rows without a feature are written too.
-    pub(crate) fn add_doubles(spread: &Spread, of: &Cells, sentence: u32, d: &[Doubles], step: f64, to: &mut [f64]) =
+    pub(crate) fn add_doubles(by_sentence: &SentenceFeatures, of: &Cells, sentence: u32, d: &[Doubles], step: f64, to: &mut [f64]) =
         add_kernel
 );
 
@@ -26,9 +26,16 @@ fn value(values: &[f32], size: usize, i: usize, k: usize) -> f64 {
 }
 
 #[inline(always)]
-fn weigh_kernel<S: Find>(_: S, spread: &Spread, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Doubles]) {
-    with_rows!(spread, sentence, lists => weigh_rows(lists, w, out, of.width));
-    for (_, size, here, values) in spread.cells_of(sentence) {
+fn score_kernel<S: Find>(
+    _: S,
+    by_sentence: &SentenceFeatures,
+    of: &Cells,
+    sentence: u32,
+    w: &[Lane],
+    out: &mut [Doubles],
+) {
+    with_rows!(by_sentence, sentence, lists => add_row_scores(lists, w, out, of.width));
+    for (_, size, here, values) in by_sentence.cells_of(sentence) {
         for (i, list) in here.chunks_exact(size).enumerate() {
             let cell = list[0] as usize;
             let w = f64::from(w[cell / WIDTH].0[cell % WIDTH]);
@@ -40,7 +47,7 @@ fn weigh_kernel<S: Find>(_: S, spread: &Spread, of: &Cells, sentence: u32, w: &[
 }
 
 #[inline(always)]
-fn weigh_rows<I: Number>(lists: RunIter<'_, I>, w: &[Lane], out: &mut [Doubles], width: usize) {
+fn add_row_scores<I: Number>(lists: RunIter<'_, I>, w: &[Lane], out: &mut [Doubles], width: usize) {
     for (run, size, here, values) in lists {
         let lanes = if run.wide { width } else { 1 };
         for (i, list) in here.chunks_exact(size).enumerate() {
@@ -58,9 +65,17 @@ fn weigh_rows<I: Number>(lists: RunIter<'_, I>, w: &[Lane], out: &mut [Doubles],
 }
 
 #[inline(always)]
-fn add_kernel<S: Find>(_: S, spread: &Spread, of: &Cells, sentence: u32, d: &[Doubles], step: f64, to: &mut [f64]) {
-    with_rows!(spread, sentence, lists => add_rows(lists, d, step, to, of.width));
-    for (_, size, here, values) in spread.cells_of(sentence) {
+fn add_kernel<S: Find>(
+    _: S,
+    by_sentence: &SentenceFeatures,
+    of: &Cells,
+    sentence: u32,
+    d: &[Doubles],
+    step: f64,
+    to: &mut [f64],
+) {
+    with_rows!(by_sentence, sentence, lists => add_rows(lists, d, step, to, of.width));
+    for (_, size, here, values) in by_sentence.cells_of(sentence) {
         for (i, list) in here.chunks_exact(size).enumerate() {
             let mut sum = 0.0;
             for (k, &at) in list[1..].iter().enumerate() {

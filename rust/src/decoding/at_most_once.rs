@@ -1,14 +1,14 @@
 //! Paths and marginals of a corpus in which each group of labels forms at most one contiguous span.
 
-use crate::chain::limits::at_most_once::{search::LawfulSearch, sum::Sum, too_many, Groups};
+use crate::chain::limits::at_most_once::{search::AtMostOnceSearch, sum::Sum, too_many, Groups};
 use crate::chain::limits::support::Support;
 use crate::dataset::Dataset;
-use crate::decoding::lists::{afford, no_path, PathLists};
+use crate::decoding::lists::{claim_lists, no_path, PathLists};
 use crate::error::Result;
 use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
 use crate::scores::scorer::Scorer;
-use crate::scores::sentence::{beyond, doubles, Scored};
+use crate::scores::sentence::{doubles, too_large, Scored};
 use rayon::prelude::*;
 
 const TASK: usize = 16;
@@ -28,17 +28,17 @@ pub fn kbest(
     k: usize,
 ) -> Result<PathLists> {
     check(scorer, data, groups)?;
-    afford(data, scorer.layout.labels, k)?;
+    claim_lists(data, scorer.layout.labels, k)?;
     let (l, weights) = (scorer.layout.labels, doubles(scorer));
     let stop = stop::current();
     let parts: Vec<Result<PathLists>> = (0..data.len().div_ceil(TASK))
         .into_par_iter()
         .map(|task| {
-            let _mine = stop.enter();
+            let _guard = stop.enter();
             let (mut scored, mut search, mut lists) =
-                (Scored::default(), LawfulSearch::default(), PathLists::default());
+                (Scored::default(), AtMostOnceSearch::default(), PathLists::default());
             for s in task * TASK..((task + 1) * TASK).min(data.len()) {
-                stop::look();
+                stop::check();
                 scored.fill(scorer, &weights, data, support, s);
                 search.run(&scored.scores(l), groups, k).map_err(|n| too_many(s, n))?;
                 if !search.scores.first().is_some_and(|x| x.is_finite()) {
@@ -54,7 +54,7 @@ pub fn kbest(
     PathLists::join(parts)
 }
 
-/// Return the marginals p_t(y) over the lawful paths, [tokens, L], and log Z of every sentence, [N].
+/// Return the marginals p_t(y) over the allowed paths, [tokens, L], and log Z of every sentence, [N].
 pub fn marginals(
     scorer: &Scorer,
     data: &Dataset,
@@ -71,11 +71,11 @@ pub fn marginals(
     let failed = (0..data.len()).into_par_iter().with_min_len(TASK).map_init(
         || (Scored::default(), Sum::new(groups), Vec::new()),
         |(scored, sum, here), s| {
-            let _mine = stop.enter();
+            let _guard = stop.enter();
             scored.fill(scorer, &weights, data, support, s);
             let scores = scored.scores(l);
             let z = sum.forward(&scores, groups);
-            if !z.is_finite() || beyond(scores.node) || beyond(scores.edge) {
+            if !z.is_finite() || too_large(scores.node) || too_large(scores.edge) {
                 return Some(s);
             }
             sum.backward(&scores);
