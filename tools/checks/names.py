@@ -1,4 +1,4 @@
-"""Names: mentioned files exist, the reference is complete, class names are unique, enumerations are written once."""
+"""Names: mentioned files exist, the reference is complete, type names are unique, enumerations are written once."""
 
 from __future__ import annotations
 
@@ -261,6 +261,43 @@ COPIES = {
     "compat/sklearn_crfsuite/estimator.py": "CRF",
     "torch/layer.py": "CRF",  # as in pytorch-crf
 }
+
+
+#: Declarations of types in Rust. Associated types are indented and have a value or a bound.
+RUST_TYPE = re.compile(
+    r"^(?P<indent> *)(?:pub(?:\([^)]*\))? )?(?:unsafe )?(?P<kind>struct|enum|union|trait|type) (?P<name>[A-Z]\w*)",
+    re.M,
+)
+
+
+def rust_types(code: str) -> Iterator[str]:
+    """Yield the names of the types that Rust code declares, without associated types.
+
+    >>> list(rust_types("pub(super) struct A<T>(T);\\npub trait B {\\n    type Item;\\n}\\ntype C = u8;\\n// struct D"))
+    ['A', 'B', 'C']
+    >>> list(rust_types("mod tests {\\n    type D = u8;\\n    struct E;\\n}\\nimpl X for Y {\\n    type F = u8;\\n}"))
+    ['D', 'E']
+    """
+    block = ""
+    for line in code.splitlines():
+        if line and not line[0].isspace() and not line.startswith(("#", "//", "}")):
+            block = line
+        found = RUST_TYPE.match(line)
+        inside = re.match(r"(?:pub(?:\([^)]*\))? )?(?:unsafe )?(?:impl|trait)\b", block)
+        if found and not (found["kind"] == "type" and found["indent"] and inside):
+            yield found["name"]
+
+
+def check_rust_types() -> Iterator[str]:
+    """No type name of the core stands for two types."""
+    core = ROOT / "rust" / "src"
+    found: dict[str, str] = {}
+    for path in sorted(core.rglob("*.rs")):
+        place = path.relative_to(core).as_posix()
+        for name in rust_types(path.read_text("utf-8")):
+            if name in found:
+                yield f"type {name} is in {found[name]} and {place}"
+            found[name] = place
 
 
 def check_classes() -> Iterator[str]:
