@@ -333,7 +333,7 @@ def learners(m: Made) -> Targets:
                 seed=1,
             ),
         ),
-        "Boosting.run": (lambda: c.Boosting(d, layout).run, given(most=3, seconds=0.01)),
+        "Boosting.run": (lambda: c.Boosting(d, layout).run, given(max_rounds=3, seconds=0.01)),
         "Boosting.bounds": (lambda: c.Boosting(d, layout, c.Rounds("exact")).bounds, given(bound="tight")),
     }
 
