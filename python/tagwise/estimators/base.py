@@ -30,6 +30,7 @@ from tagwise.estimators.training import add_line, model_of, train_with_progress,
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns
 from tagwise.features.resolve import recipe_for
+from tagwise.features.types import Labels, Sentences
 from tagwise.learners.backends import current
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.dual import DualPoint
@@ -39,6 +40,9 @@ from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
 from tagwise.scores.constraints import CONSTRAINTS
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Tagger(Predicting, Texts, ScikitLearn):
@@ -137,7 +141,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         """
         return {name: getattr(self, name) for name in parameters_of(type(self))}
 
-    def set_params(self, **params: Any) -> Tagger:
+    def set_params(self, **params: Any) -> Self:
         """Set parameters by name. `fit` checks their values.
 
         Args:
@@ -198,17 +202,17 @@ class Tagger(Predicting, Texts, ScikitLearn):
 
     def fit(
         self,
-        X: Any,
-        y: Sequence[Sequence[Any]] | None = None,
+        X: Sentences,
+        y: Labels | None = None,
         *,
-        dev: Any = None,
-        dev_y: Sequence[Sequence[Any]] | None = None,
+        dev: Sentences | None = None,
+        dev_y: Labels | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
         callbacks: Iterable[Callback] = (),
         warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
         forget: bool = False,
         checkpoint: Checkpoint | None = None,
-    ) -> Tagger:
+    ) -> Self:
         """Train on a labelled corpus, or on X and y.
 
         Ctrl-C raises KeyboardInterrupt. If at least one iteration is complete, the tagger then has the model of the
@@ -282,7 +286,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
             raise
         return self._finish(result)
 
-    def _finish(self, result: Result) -> Tagger:
+    def _finish(self, result: Result) -> Self:
         """Return the tagger, or raise KeyboardInterrupt if Ctrl-C ended training. The model is kept in both cases."""
         if result.interrupted:
             raise KeyboardInterrupt(
@@ -298,7 +302,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
             labels.check_type(kind, before.label_type, "the training set", "the model")
         task.label_type = kind or "str"
 
-    def _store_result(self, task: Task, result: Result) -> Tagger:
+    def _store_result(self, task: Task, result: Result) -> Self:
         """Set the learned attributes from the result of training."""
         self.history_ = result.history
         self.objective_ = result.objective

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 import numpy as np
 
@@ -166,7 +169,7 @@ class Boosting(Tagger):
         """
         self._store_params(locals())
 
-    def _store_result(self, task: Task, result: Result) -> Tagger:
+    def _store_result(self, task: Task, result: Result) -> Self:
         """Set the learned attributes, with a model of the chosen features only."""
         super()._store_result(task, result)
         keep = self.model_.scorer.weights != 0.0

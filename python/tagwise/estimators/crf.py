@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -198,7 +201,7 @@ class CRF(Tagger):
         """
         self._store_params(locals())
 
-    def to(self, device: str) -> CRF:
+    def to(self, device: str) -> Self:
         """Move this fitted tagger to another device for decoding.
 
         Args:

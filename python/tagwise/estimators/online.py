@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task, dev_scorer
 from tagwise.estimators.training import add_line, train_with_progress, training_callbacks
 from tagwise.features.inputs import Inputs
+from tagwise.features.types import Labels, Sentences
 from tagwise.learners import costs, online
 from tagwise.learners.loop import Callback, Result
 from tagwise.model.model import Model
@@ -30,6 +31,9 @@ from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
 from tagwise.scores.entities import entity_table
 from tagwise.scores.lookback import HISTORY, Lookback
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: Values of the parameters of a first-order learner.
 FIRST_ORDER: dict[str, tuple[Any, ...]] = {"history": (None,), "document": (False,)}
@@ -154,15 +158,15 @@ class OnlineTagger(Tagger):
 
     def partial_fit(
         self,
-        X: Any,
-        y: Sequence[Sequence[Any]] | None = None,
+        X: Sentences,
+        y: Labels | None = None,
         *,
         epochs: int = 1,
-        dev: Any = None,
-        dev_y: Sequence[Sequence[Any]] | None = None,
+        dev: Sentences | None = None,
+        dev_y: Labels | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
         callbacks: Iterable[Callback] = (),
-    ) -> OnlineTagger:
+    ) -> Self:
         """Continue training with these sentences.
 
         New attributes and labels get features with weights of 0 for all earlier steps. Word lists learnt by the
@@ -220,7 +224,7 @@ class OnlineTagger(Tagger):
         self._finish(result)
         return self
 
-    def set_partial_fit_request(self, *, sample_weight: bool | str | None) -> OnlineTagger:
+    def set_partial_fit_request(self, *, sample_weight: bool | str | None) -> Self:
         """Set whether scikit-learn passes `sample_weight` to `partial_fit`.
 
         Args:

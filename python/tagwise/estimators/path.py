@@ -21,6 +21,7 @@ from tagwise.corpus.labels import lists as label_lists
 from tagwise.estimators.base import Tagger
 from tagwise.evaluation.metrics import Report
 from tagwise.features.inputs import Inputs
+from tagwise.features.types import Labels, Sentences
 from tagwise.learners.dual import DualPoint
 from tagwise.model.model import Model
 
@@ -131,11 +132,11 @@ def hold_out(X: Any, y: Any, share: float) -> tuple[Any, Any, Any, Any]:
 
 def regularization_path(
     tagger: Tagger,
-    X: Any,
-    dev: Any = None,
+    X: Sentences,
+    dev: Sentences | None = None,
     *,
-    y: Sequence[Sequence[Any]] | None = None,
-    dev_y: Sequence[Sequence[Any]] | None = None,
+    y: Labels | None = None,
+    dev_y: Labels | None = None,
     strengths: Sequence[float] = STRENGTHS,
     parameter: str = "l2",
     holdout: float = 0.1,

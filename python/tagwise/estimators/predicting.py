@@ -23,6 +23,7 @@ from tagwise.estimators.task import shortened, warn_unknown_labels
 from tagwise.evaluation.metrics import Report, evaluate
 from tagwise.evaluation.thresholds import Threshold, check_probability, choose, span_curve, without
 from tagwise.features.inputs import Inputs
+from tagwise.features.types import Labels, SentenceLike, Sentences
 from tagwise.model.explain import Explanation
 from tagwise.model.model import Model
 from tagwise.model.votes import Decisions
@@ -70,7 +71,7 @@ class Predicting:
 
     def predict(
         self,
-        X: Any,
+        X: Sentences,
         *,
         decoder: str = "viterbi",
         allowed: Allowed | None = None,
@@ -122,7 +123,7 @@ class Predicting:
         return Sequences(self._fitted().predict(X, query))
 
     def predict_marginals(
-        self, X: Any, *, allowed: Allowed | None = None, constraints: Any = None
+        self, X: Sentences, *, allowed: Allowed | None = None, constraints: Any = None
     ) -> list[NDArray[np.float32]]:
         """Return the probability of every label at every token.
 
@@ -145,7 +146,7 @@ class Predicting:
 
     def predict_kbest(
         self,
-        X: Any,
+        X: Sentences,
         k: int = 5,
         *,
         probability: bool = False,
@@ -179,7 +180,7 @@ class Predicting:
         return model.kbest(X, k, query, probability=probability)
 
     def predict_confidence(
-        self, X: Any, *, allowed: Allowed | None = None, constraints: Any = None
+        self, X: Sentences, *, allowed: Allowed | None = None, constraints: Any = None
     ) -> list[Confidence]:
         """Return the best path of each sentence with the probabilities of the path, its labels and its chunks.
 
@@ -201,7 +202,7 @@ class Predicting:
         found = confidences(model.plan(X, self._query(allowed=allowed, constraints=constraints)))
         return [replace(one, labels=model.typed(one.labels)) for one in found]
 
-    def _span_confidences(self, X: Any, **options: Any) -> list[Confidence]:
+    def _span_confidences(self, X: Sentences, **options: Any) -> list[Confidence]:
         """Return the best paths with the probabilities of their spans, or raise a ParameterError if there are none."""
         model = self._with_probabilities("min_probability")
         if model.lookback is not None:
@@ -215,8 +216,8 @@ class Predicting:
 
     def choose_threshold(
         self,
-        X: Any,
-        y: Sequence[Sequence[Any]] | None = None,
+        X: Sentences,
+        y: Labels | None = None,
         *,
         precision: float | None = None,
         beta: float = 1.0,
@@ -244,7 +245,7 @@ class Predicting:
         return choose(span_curve(found, gold), precision=precision, beta=beta)
 
     def sequence_probability(
-        self, X: Any, y: Sequence[Sequence[Any]], *, constraints: Any = None
+        self, X: Sentences, y: Labels, *, constraints: Any = None
     ) -> NDArray[np.float64]:
         """Return the probability P(y | x) of label sequences.
 
@@ -267,7 +268,7 @@ class Predicting:
 
     def chunk_probability(
         self,
-        X: Any,
+        X: Sentences,
         chunks: Sequence[Sequence[Any]],
         *,
         allowed: Allowed | None = None,
@@ -295,9 +296,7 @@ class Predicting:
             model.plan(X, self._query(allowed=allowed, constraints=constraints)), chunks
         )
 
-    def ranks(
-        self, X: Any, y: Sequence[Sequence[Any]] | None = None, k: int = 100, *, constraints: Any = None
-    ) -> Ranks:
+    def ranks(self, X: Sentences, y: Labels | None = None, k: int = 100, *, constraints: Any = None) -> Ranks:
         """Return the rank and the margin of the gold label sequence of each sentence.
 
         The rank is the number of wrong sequences whose score is at least that of the gold one.
@@ -320,7 +319,7 @@ class Predicting:
         return gold_ranks(plan, labels.single(X.gold(y))[0], k)
 
     def evaluate(
-        self, X: Any, y: Sequence[Sequence[Any]] | None = None, *, min_probability: float | None = None
+        self, X: Sentences, y: Labels | None = None, *, min_probability: float | None = None
     ) -> Report:
         """Score the predictions on a labelled corpus.
 
@@ -341,7 +340,7 @@ class Predicting:
         warn_unknown_labels(gold, self._fitted().labels, "these sentences")
         return evaluate(gold, labels.texts(self.predict(X, min_probability=min_probability))[0])
 
-    def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:
+    def score(self, X: Sentences, y: Labels | None = None) -> float:
         """Return the score that model selection maximises.
 
         Args:
@@ -371,7 +370,7 @@ class Predicting:
         return self._fitted().explain(top)
 
     def explain_prediction(
-        self, sentence: Any, *, token: int | None = None, against: Any = None
+        self, sentence: SentenceLike, *, token: int | None = None, against: Any = None
     ) -> Decisions:
         """Explain the labels of one sentence by the features that decided them.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import tagwise._core as _core
@@ -11,6 +10,7 @@ from tagwise.base.exceptions import ParameterError
 from tagwise.corpus.labels import texts
 from tagwise.estimators.task import TRANSIENT, Task
 from tagwise.features.inputs import Inputs
+from tagwise.features.types import Labels
 from tagwise.learners.checkpoint import Checkpoint, Checkpointer, digest
 from tagwise.scores.lookback import Lookback
 
@@ -20,7 +20,7 @@ def checkpointer_of(
     task: Task,
     checkpoint: Checkpoint,
     dev: Inputs | None,
-    dev_y: Sequence[Sequence[Any]] | None,
+    dev_y: Labels | None,
     shards: str | None = None,
 ) -> Checkpointer:
     """Return the checkpointer of a run. Resuming from a checkpoint of another run raises a TrainingError.

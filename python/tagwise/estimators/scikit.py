@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 Item = TypeVar("Item")
-Requester = TypeVar("Requester", bound="ScikitLearn")
 
 
 class ScikitLearn:
@@ -46,13 +48,13 @@ class ScikitLearn:
                 getattr(request, method).add_request(param="sample_weight", alias=None)
         return request
 
-    def _request(self: Requester, method: str, sample_weight: bool | str | None) -> Requester:
+    def _request(self, method: str, sample_weight: bool | str | None) -> Self:
         request = self.get_metadata_routing()
         getattr(request, method).add_request(param="sample_weight", alias=sample_weight)
         self._metadata_request = request
         return self
 
-    def set_fit_request(self: Requester, *, sample_weight: bool | str | None) -> Requester:
+    def set_fit_request(self, *, sample_weight: bool | str | None) -> Self:
         """Set whether scikit-learn passes `sample_weight` to `fit`.
 
         Args:

@@ -19,6 +19,7 @@ from tagwise.estimators.limits import Limits
 from tagwise.evaluation.metrics import evaluate
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
+from tagwise.features.types import Labels
 from tagwise.learners.checkpoint import Checkpointer
 from tagwise.learners.loop import Callback, Stopping, logger
 from tagwise.model.model import Model
@@ -88,7 +89,7 @@ def shortened(labels: Iterable[str]) -> str:
 
 
 def dev_scorer(
-    model: Callable[[Vector], Model], task: Task, X: Inputs, y: Sequence[Sequence[Any]] | None
+    model: Callable[[Vector], Model], task: Task, X: Inputs, y: Labels | None
 ) -> Callable[[Vector], float]:
     """Return a function that scores weights on a dev set: F1 of chunks, or the fraction of right labels.
 

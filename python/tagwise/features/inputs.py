@@ -25,7 +25,6 @@ from tagwise.features.sets import DEFAULT_COLUMN
 from tagwise.features.vectors import Vectors, is_vectors, separated
 
 Kind = Literal["columns", "tokens", "attributes"]
-Labels = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -115,11 +114,11 @@ class Inputs:
         label: str | None = getattr(self._first or self.source, "label", None)
         return label
 
-    def gold(self, y: Labels | None) -> Labels:
+    def gold(self, y: Iterable[Iterable[Any]] | None) -> Sequence[Sequence[Any]]:
         """Return the gold labels: `y`, or else the labels of the corpus."""
         if y is not None:
             return label_lists(y)
-        labels: Labels | None = getattr(self.source, "labels", None)
+        labels: Sequence[Sequence[str]] | None = getattr(self.source, "labels", None)
         if labels is None and self._first is not None:
             labels = [sentence.labels for sentence in self.sentences]
         if labels is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from tagwise.estimators.training import model_of, train_with_progress, training_
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import resolve
+from tagwise.features.types import Labels, Sentences
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.loop import Callback
 from tagwise.learners.sharded.config import LocalParts, ShardBackend, ShardRules
@@ -49,8 +50,8 @@ def fit_shards(
     shards: Shards,
     *,
     parts: int | None = None,
-    dev: Any = None,
-    dev_y: Sequence[Sequence[Any]] | None = None,
+    dev: Sentences | None = None,
+    dev_y: Labels | None = None,
     callbacks: Iterable[Callback] = (),
     warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
     forget: bool = False,
