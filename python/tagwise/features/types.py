@@ -21,7 +21,7 @@ class TokenTable(Protocol):
 
     @property
     def iloc(self) -> Any:
-        """SentenceTable by number."""
+        """Rows by number."""
 
 
 class SentenceTable(Protocol):
