@@ -59,7 +59,7 @@ def test_sentences_have_coloured_spans() -> None:
     tags = tw.Sentence({"word": ["a", "b", "c"], "label": ["X", "Y", "X"]}, "label")
     page = tags._repr_html_()
     assert page.count("background:") == 3
-    assert len({part.split(",")[0] for part in page.split("hsla(")[1:]}) == 2
+    assert len({part.split(")")[0] for part in page.split("rgba(")[1:]}) == 2
     assert shown(tw.Sentence({"word": ["a", "<i>"]})) == "a <i>"
     assert shown(DATA).startswith("<Corpus: 2 sentences")
     assert shown(DATA).endswith("Rosa <b>Lund PER runs New York LOC &")

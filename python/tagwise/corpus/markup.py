@@ -6,17 +6,11 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from tagwise.base.colours import SHARED
 from tagwise.base.terminal import visible
 
-#: Hues of span labels, in order of assignment.
-HUES = (210, 25, 140, 280, 340, 180, 55, 250, 95, 310)
 TABLE = "border-collapse:collapse;margin:.3em 0;font-variant-numeric:tabular-nums"
 CELL = "padding:.15em .6em;border-bottom:1px solid rgba(128,128,128,.25)"
-
-
-def hue(name: str, names: Sequence[str]) -> int:
-    """Return the hue of a name, by its position in a list of names."""
-    return HUES[names.index(name) % len(HUES)]
 
 
 def safe(text: str) -> str:
@@ -24,12 +18,12 @@ def safe(text: str) -> str:
     return escape(visible(text))
 
 
-def box(text: str, label: str, colour: int) -> str:
-    """Return text on a coloured background with its label. The text colour is inherited, for light and dark pages."""
+def box(text: str, label: str) -> str:
+    """Return text on the colour of its label. The text colour is inherited, for light and dark pages."""
     return (
-        f'<span style="background:hsla({colour},75%,55%,.28);border-radius:.35em;padding:.1em .35em;margin:0 .1em;'
+        f'<span style="background:{SHARED.tint(label)};border-radius:.35em;padding:.1em .35em;margin:0 .1em;'
         f'-webkit-box-decoration-break:clone;box-decoration-break:clone">{safe(text)}&nbsp;'
-        f'<small style="opacity:.75;font-weight:600;white-space:nowrap">{safe(label)}</small></span>'
+        f'<small style="font-weight:600;white-space:nowrap">{safe(label)}</small></span>'
     )
 
 
@@ -53,11 +47,10 @@ def table_html(head: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1
 
 def sentence_html(tokens: Sequence[str], marked: Sequence[tuple[int, int, str]]) -> str:
     """Return a sentence with highlighted pieces (begin, end, label), in one colour per label."""
-    names = sorted({label for _, _, label in marked})
     parts, at = [], 0
     for begin, end, label in sorted(marked):
         parts += [safe(token) for token in tokens[at:begin]]
-        parts.append(box(" ".join(tokens[begin:end]), label, hue(label, names)))
+        parts.append(box(" ".join(tokens[begin:end]), label))
         at = end
     parts += [safe(token) for token in tokens[at:]]
     return f'<div style="line-height:2;overflow-wrap:anywhere">{" ".join(parts)}</div>'

