@@ -15,6 +15,7 @@ from tagwise.apps.compare.cache import code_version, default_folder
 from tagwise.base.exceptions import ParameterError, TagwiseError
 from tagwise.base.parameters import meant
 from tagwise.corpus.bundled import corpus_info, files_of, load_corpus
+from tagwise.corpus.listing import Listing
 from tagwise.estimators import LEARNERS, Tagger, load
 from tagwise.evaluation.metrics import Report
 from tagwise.learners.loop import logger
@@ -53,6 +54,22 @@ class TaggerInfo:
     label: str
     learner: str
     params: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<TaggerInfo {self.name}: {self.task}>"
+
+    def _cells(self) -> dict[str, str]:
+        """Return the cells of a table of taggers by column."""
+        return {
+            "name": self.name,
+            "task": self.task,
+            "corpus": self.corpus,
+            "learner": self.learner,
+            "licence": self.licence,
+        }
+
+    def _repr_html_(self) -> str:
+        return Listing([self])._repr_html_()
 
     @property
     def licence(self) -> str:
@@ -193,7 +210,7 @@ TAGGERS = {
 }
 
 
-def taggers() -> list[TaggerInfo]:
+def taggers() -> Listing[TaggerInfo]:
     """List the pretrained taggers.
 
     Returns:
@@ -202,7 +219,7 @@ def taggers() -> list[TaggerInfo]:
     >>> [info.name for info in taggers()]
     ['en-pos', 'en-upos', 'en-ner']
     """
-    return list(TAGGERS.values())
+    return Listing(TAGGERS.values())
 
 
 def info_of(name: str) -> TaggerInfo:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-#: Colours that any two labels can be told apart by, on light and on dark paper. They are drawn with OPACITY. The
-#: smallest CIEDE2000 difference of two of them is 12 on white and on near-black paper, and text keeps a contrast of 4.5.
+#: Colours that can be told apart on light and on dark paper when they are drawn with OPACITY. Any two have a CIEDE2000
+#: difference of at least 12 on white and on near-black paper, and text on them has a contrast of at least 4.5.
 PALETTE = (
     *("#88aaee", "#11cc00", "#ff0000", "#ff00ee", "#004433", "#ee8800", "#553344", "#0022ff"),
     *("#ff88aa", "#00bbcc", "#554400", "#33bb77", "#883300", "#ff0066", "#889977", "#cc88ff"),

@@ -28,6 +28,16 @@ def visible(text: str, keep: str = "") -> str:
     return _COMMANDS.sub(lambda found: found[0] if found[0] in keep else f"\\u{ord(found[0]):04x}", text)
 
 
+def brief(text: str, width: int = 60) -> str:
+    """Return a text from outside for a one-line representation: without control characters and cut to a width.
+
+    >>> brief("one\\ntwo"), brief("a long sentence", 10)
+    ('one\\\\u000atwo', 'a long ...')
+    """
+    shown = visible(text)
+    return shown if len(shown) <= width else f"{shown[: width - 3]}..."
+
+
 def plain(text: str, style: str = "") -> Text:
     """Return a text from outside for a table, with visible control characters and without markup."""
     return Text(visible(text), style=style)

@@ -9,6 +9,7 @@ from pathlib import Path
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
 from tagwise.corpus.conll import read_conll
+from tagwise.corpus.listing import Listing
 from tagwise.corpus.sentence import Corpus
 
 DATA_VARIABLE = "TAGWISE_DATA"
@@ -40,6 +41,24 @@ class CorpusInfo:
     labels: tuple[str, ...]
     files: tuple[str, str | None, str]
     licence: str
+
+    def __repr__(self) -> str:
+        return f"<CorpusInfo {self.name}: {self.task}>"
+
+    def _cells(self) -> dict[str, str]:
+        """Return the cells of a table of corpora by column."""
+        bundled = "yes" if self.bundled else "no"
+        return {
+            "name": self.name,
+            "task": self.task,
+            "bundled": bundled,
+            "columns": " ".join(self.columns),
+            "labels": " or ".join(self.labels),
+            "licence": self.licence,
+        }
+
+    def _repr_html_(self) -> str:
+        return Listing([self])._repr_html_()
 
 
 _CORPORA = {
@@ -111,7 +130,7 @@ _CORPORA = {
 _PTB_TRAIN = 3400  # the sample is one file: the first 3,400 sentences are for training, the rest for testing
 
 
-def corpora() -> list[CorpusInfo]:
+def corpora() -> Listing[CorpusInfo]:
     """List the corpora that `load_corpus` can read.
 
     Returns:
@@ -120,7 +139,7 @@ def corpora() -> list[CorpusInfo]:
     >>> [info.name for info in corpora()][:2]
     ['ewt-pos', 'wnut17-ner']
     """
-    return list(_CORPORA.values())
+    return Listing(_CORPORA.values())
 
 
 def _root(info: CorpusInfo, root: str | os.PathLike[str] | None) -> Path:

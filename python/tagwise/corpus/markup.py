@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -18,6 +18,11 @@ def safe(text: str) -> str:
     return escape(visible(text))
 
 
+def safe_lines(text: str) -> str:
+    """Escape untrusted text for HTML and keep its line ends."""
+    return escape(visible(text, keep="\n"))
+
+
 def box(text: str, label: str) -> str:
     """Return text on the colour of its label. The text colour is inherited, for light and dark pages."""
     return (
@@ -25,6 +30,47 @@ def box(text: str, label: str) -> str:
         f'-webkit-box-decoration-break:clone;box-decoration-break:clone">{safe(text)}&nbsp;'
         f'<small style="font-weight:600;white-space:nowrap">{safe(label)}</small></span>'
     )
+
+
+class Markup(str):
+    """Text that is HTML already, for cells of a table."""
+
+    __slots__ = ()
+
+
+def label_html(label: str, name: str | None = None) -> Markup:
+    """Return a label on its colour. `name` is the type whose colour it has, such as PER for B-PER."""
+    style = (
+        f"background:{SHARED.tint(label if name is None else name)};border-radius:.35em;padding:.05em .35em"
+    )
+    return Markup(f'<span style="{style};white-space:nowrap">{safe(label)}</span>')
+
+
+def label_cells(labels: Iterable[Any]) -> list[Markup]:
+    """Return labels on their colours. Labels of a scheme have the colour of their type, and O has none."""
+    from tagwise.corpus.schemes import has_chunks, split_label
+
+    texts = list(map(str, labels))
+    chunked = has_chunks(texts)
+    return [
+        Markup(safe(text)) if text == "O" else label_html(text, split_label(text)[1] if chunked else text)
+        for text in texts
+    ]
+
+
+def labels_html(labels: Sequence[Any], most: int = 40) -> Markup:
+    """Return the first labels on their colours, in one cell."""
+    return Markup(" ".join(label_cells(labels)[:most]) + (" ..." if len(labels) > most else ""))
+
+
+def line_html(text: str) -> str:
+    """Return a line of code, such as the one-line representation of an object."""
+    return f'<p style="overflow-wrap:anywhere;margin:.3em 0"><code>{safe(text)}</code></p>'
+
+
+def object_html(thing: object, rows: Sequence[Sequence[Any]]) -> str:
+    """Return the one-line representation of an object and a table of its properties."""
+    return line_html(repr(thing)) + (table_html((), rows, left=2) if rows else "")
 
 
 def table_html(head: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> str:
@@ -36,12 +82,13 @@ def table_html(head: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1
     def line(cells: Sequence[Any], tag: str) -> str:
         sides = ["left" if i < left else "right" for i in range(len(cells))]
         return "".join(
-            f'<{tag} style="{CELL};text-align:{side}">{safe(str(cell))}</{tag}>'
+            f'<{tag} style="{CELL};text-align:{side}">{cell if isinstance(cell, Markup) else safe(str(cell))}</{tag}>'
             for cell, side in zip(cells, sides)
         )
 
     body = "".join(f"<tr>{line(cells, 'td')}</tr>" for cells in rows)
-    table = f'<table style="{TABLE}"><thead><tr>{line(head, "th")}</tr></thead><tbody>{body}</tbody></table>'
+    top = f"<thead><tr>{line(head, 'th')}</tr></thead>" if head else ""
+    table = f'<table style="{TABLE}">{top}<tbody>{body}</tbody></table>'
     return f'<div style="overflow-x:auto">{table}</div>'
 
 
@@ -54,6 +101,34 @@ def sentence_html(tokens: Sequence[str], marked: Sequence[tuple[int, int, str]])
         at = end
     parts += [safe(token) for token in tokens[at:]]
     return f'<div style="line-height:2;overflow-wrap:anywhere">{" ".join(parts)}</div>'
+
+
+def text_html(text: str, marked: Sequence[tuple[int, int, str]]) -> str:
+    """Return a text with highlighted pieces (begin, end, label), which count characters."""
+    parts, at = [], 0
+    for begin, end, label in sorted(marked):
+        parts += [safe_lines(text[at:begin]), box(text[begin:end], label)]
+        at = end
+    parts.append(safe_lines(text[at:]))
+    return f'<div style="line-height:2;overflow-wrap:anywhere;white-space:pre-wrap">{"".join(parts)}</div>'
+
+
+def curve_html(points: Sequence[tuple[float, float]], x: str, y: str) -> str:
+    """Return a curve in the unit square with its diagonal, drawn in the colour of the text."""
+    line = " ".join(f"{30 + 150 * a:.1f},{160 - 150 * b:.1f}" for a, b in points)
+    dots = "".join(
+        f'<circle cx="{30 + 150 * a:.1f}" cy="{160 - 150 * b:.1f}" r="3"></circle>' for a, b in points
+    )
+    return (
+        '<svg width="190" height="190" viewBox="0 0 190 190" role="img" fill="currentColor" stroke="none" '
+        f'font-family="sans-serif" font-size="10" aria-label="{safe(y)} by {safe(x)}">'
+        '<g fill="none" stroke="currentColor"><path d="M30 10V160H180" opacity=".5"></path>'
+        '<path d="M30 160L180 10" opacity=".5" stroke-dasharray="3 3"></path>'
+        f'<polyline points="{line}" stroke-width="1.5"></polyline></g>{dots}'
+        f'<text x="105" y="182" text-anchor="middle">{safe(x)}</text>'
+        f'<text transform="translate(14 85) rotate(-90)" text-anchor="middle">{safe(y)}</text>'
+        '<text x="30" y="171" text-anchor="middle">0</text><text x="180" y="171" text-anchor="middle">1</text></svg>'
+    )
 
 
 def page_html(title: str, parts: Sequence[str]) -> str:

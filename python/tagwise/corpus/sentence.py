@@ -174,7 +174,9 @@ class Sentence:
         return {"text": " ".join(self.tokens), "ents": ents, "title": None}
 
     def __repr__(self) -> str:
-        words = " ".join(self.tokens[:8]) + (" ..." if len(self) > 8 else "")
+        from tagwise.base.terminal import brief
+
+        words = brief(" ".join(self.tokens[:8])) + (" ..." if len(self) > 8 else "")
         return f"<Sentence of {len(self)} tokens: {words}>"
 
 
@@ -420,6 +422,8 @@ class Corpus(Sequence[Sentence]):
         )
 
     def __repr__(self) -> str:
-        name = f"{self.source}, " if self.source else ""
-        columns = ", ".join(self.columns)
+        from tagwise.base.terminal import brief
+
+        name = f"{brief(self.source, 120)}, " if self.source else ""
+        columns = brief(", ".join(self.columns))
         return f"<Corpus: {name}{len(self)} sentences, {self.n_tokens} tokens, columns {columns}>"

@@ -41,6 +41,16 @@ class Confidence:
     entropy: NDArray[np.float32]
     chunks: list[tuple[schemes.Span, float]]
 
+    def __repr__(self) -> str:
+        return f"<Confidence: probability {self.probability:.4f}, {len(self.labels)} labels, {len(self.chunks)} chunks>"
+
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import label_cells, line_html, table_html
+
+        cells = zip(label_cells(self.labels), self.tokens.tolist(), self.entropy.tolist())
+        rows = [(t, label, f"{p:.4f}", f"{h:.4f}") for t, (label, p, h) in enumerate(cells)]
+        return line_html(repr(self)) + table_html(("token", "label", "probability", "entropy"), rows, left=2)
+
 
 def entropy(p: NDArray[Any]) -> NDArray[np.float32]:
     """Return the entropy - sum_y p log p of each row, in nats.

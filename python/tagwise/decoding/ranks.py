@@ -60,6 +60,22 @@ class Ranks(NamedTuple):
         """Median margin, which is positive if more than half of the sentences are correct."""
         return float(np.median(self.margin)) if len(self.margin) else 0.0
 
+    def __repr__(self) -> str:
+        return (
+            f"<Ranks: {len(self.rank)} sentences, mean rank {self.risk:.2f}, {100 * self.beyond:.2f} % of rank "
+            f"{self.k} or more, median margin {self.median_margin:.4f}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import line_html, table_html
+
+        shown = zip(self.rank[:20].tolist(), self.margin[:20].tolist())
+        rows = [
+            (s, f"{self.k} or more" if rank == BEYOND else rank, f"{m:.4f}")
+            for s, (rank, m) in enumerate(shown)
+        ]
+        return line_html(repr(self)) + table_html(("sentence", "rank", "margin"), rows, left=0)
+
 
 def gold_ranks(plan: Plan, gold: Sequence[Sequence[str]], k: int) -> Ranks:
     """Return ranks and margins of gold labels, computed from k-best lists."""

@@ -179,16 +179,15 @@ class Tagger(Predicting, Texts, ScikitLearn):
 
     def _repr_html_(self) -> str:
         """Return the representation for notebooks: the diagram of scikit-learn if that is its display, else a table."""
-        from tagwise.corpus.markup import safe, table_html
+        from tagwise.corpus.markup import Markup, labels_html, safe, table_html
 
         if diagram := super()._repr_html_():
             return diagram
         head = f'<p style="overflow-wrap:anywhere"><code>{safe(repr(self))}</code>'
         if not hasattr(self, "model_"):
             return f"{head} (not fitted)</p>"
-        labels = " ".join(map(str, self.classes_[:20])) + (" ..." if len(self.classes_) > 20 else "")
-        rows = [
-            ("labels", f"{len(self.classes_)}: {labels}"),
+        rows: list[tuple[str, str]] = [
+            ("labels", Markup(f"{len(self.classes_)}: {labels_html(self.classes_, 20)}")),
             ("weights", f"{self.n_features_:,}, {self.n_nonzero_:,} of them not zero"),
         ]
         metrics = self.model_.meta.get("metrics", {})

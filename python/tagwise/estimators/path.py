@@ -50,10 +50,20 @@ class PathStep:
     iterations: int
     seconds: float
 
+    def __repr__(self) -> str:
+        return f"<PathStep: strength {self.strength:g}, dev score {100 * self.score:.2f}, {self.tagger!r}>"
+
+    def _repr_html_(self) -> str:
+        return self.tagger._repr_html_() + self.report._repr_html_()
+
     @property
     def score(self) -> float:
         """F1 of chunks, or the fraction of right labels."""
         return self.report.score
+
+
+#: Columns of a path, after that of the parameter.
+HEAD = ("dev score", "non-zero features", "objective", "iterations", "seconds")
 
 
 class RegularizationPath(Sequence[PathStep]):
@@ -93,22 +103,37 @@ class RegularizationPath(Sequence[PathStep]):
         # `max` returns the first of equals, which is the strongest.
         return max(self.steps, key=lambda step: step.score)
 
-    def __rich__(self) -> Table:
-        from rich.table import Table
+    def __repr__(self) -> str:
+        best = f", best {self.best.strength:g} with {100 * self.best.score:.2f}" if self.steps else ""
+        return f"<RegularizationPath: {len(self)} values of {self.parameter}{best}>"
 
-        table = Table(title=f"regularisation path over {self.parameter}")
-        for head in (self.parameter, "dev score", "non-zero features", "objective", "iterations", "seconds"):
-            table.add_column(head, justify="right")
-        for step in self.steps:
-            table.add_row(
+    def _rows(self) -> list[tuple[str, ...]]:
+        """Return the cells of the table, one row per step."""
+        return [
+            (
                 f"{step.strength:g}",
                 f"{100 * step.score:.2f}",
                 f"{step.tagger.n_nonzero_:,}",
                 f"{step.tagger.objective_:,.2f}",
                 str(step.iterations),
                 f"{step.seconds:.1f}",
-                style="bold" if step is self.best else None,
             )
+            for step in self.steps
+        ]
+
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import line_html, table_html
+
+        return line_html(repr(self)) + table_html((self.parameter, *HEAD), self._rows(), left=0)
+
+    def __rich__(self) -> Table:
+        from rich.table import Table
+
+        table = Table(title=f"regularisation path over {self.parameter}")
+        for head in (self.parameter, *HEAD):
+            table.add_column(head, justify="right")
+        for step, cells in zip(self.steps, self._rows()):
+            table.add_row(*cells, style="bold" if step is self.best else None)
         return table
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from tagwise.base.domains import Flag
 from tagwise.base.parameters import checked
 from tagwise.corpus import schemes
-from tagwise.corpus.text.spans import TextSpan, text_spans
+from tagwise.corpus.text.spans import TaggedText, TaggedTexts, text_spans
 from tagwise.corpus.text.spans import token_spans as spans_of
 from tagwise.corpus.text.tokenizer import Tokenized, Tokenizes, tokenized
 from tagwise.decoding.lookback import DocumentState
@@ -53,7 +53,7 @@ class Texts:
     @overload
     def tag(
         self: Any, texts: str | Tokenized, *, tokenizer: Tokenizes | None = None, probability: bool = True
-    ) -> list[TextSpan]: ...
+    ) -> TaggedText: ...
     @overload
     def tag(
         self: Any,
@@ -61,7 +61,7 @@ class Texts:
         *,
         tokenizer: Tokenizes | None = None,
         probability: bool = True,
-    ) -> list[list[TextSpan]]: ...
+    ) -> TaggedTexts: ...
     def tag(self: Any, texts: Any, *, tokenizer: Tokenizes | None = None, probability: bool = True) -> Any:
         """Tag raw text and return its spans.
 
@@ -76,7 +76,7 @@ class Texts:
 
         Returns:
             A list of `TextSpan` for one text, or a list of such lists for several. Offsets count characters of the
-            text.
+            text. Notebooks show the text with its spans in colour.
 
         Raises:
             NotFittedError: If `fit` has not been called.
@@ -91,9 +91,9 @@ class Texts:
         found = tokenized(texts, tokenizer, self._jobs())
         sentences = [sentence for text in found for sentence in text.sentences]
         spans = iter(token_spans(self, sentences, probability=probability) if sentences else [])
-        out: list[list[TextSpan]] = []
+        out = TaggedTexts()
         for text in found:
-            of_text: list[TextSpan] = []
+            of_text = TaggedText(text.text)
             for first, _ in pairwise(text.bounds.tolist()):
                 of_sentence = next(spans)
                 chances = [p for *_, p in of_sentence]

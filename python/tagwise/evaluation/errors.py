@@ -38,6 +38,13 @@ class Error:
     gold: Sequence[str]
     predicted: Sequence[str]
 
+    def __repr__(self) -> str:
+        from tagwise.base.terminal import brief
+
+        text = brief(" ".join(self.tokens[self.begin : self.end]), 40)
+        gold, predicted = (brief(" ".join(labels), 40) for labels in (self.gold, self.predicted))
+        return f"<Error: sentence {self.sentence}, {text!r}, gold {gold}, predicted {predicted}>"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the error as plain values for JSON."""
         return {
@@ -67,6 +74,11 @@ class Group:
     gold: str | None
     predicted: str | None
     errors: list[Error] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        from tagwise.base.terminal import brief
+
+        return f"<Group: {brief(self.title)}, {len(self.errors)} errors>"
 
     @property
     def title(self) -> str:
@@ -123,13 +135,8 @@ class Errors:
 
         from tagwise.base.terminal import visible
 
-        report, n = self.report, sum(len(g.errors) for g in self.groups)
-        what = "spans" if report.chunked else "tokens"
-        score = f"F1 {100 * report.f1:.2f}" if report.chunked else f"accuracy {100 * report.accuracy:.2f}"
-        yield Text(
-            f"{n:,} wrong {what} in {report.n_sequences - report.correct_sequences:,} of {report.n_sequences:,} "
-            f"sentences; {score}"
-        )
+        n = sum(len(g.errors) for g in self.groups)
+        yield Text(self._summary())
         shown = self.groups[: self.top]
         for group in shown:
             share = f"{len(group.errors):,} ({100 * len(group.errors) / n:.0f} %)"
@@ -145,6 +152,58 @@ class Errors:
         from tagwise.base.terminal import as_text
 
         return as_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Errors: {self._summary()}, {len(self.groups)} kinds>"
+
+    def _repr_html_(self) -> str:
+        """Return the errors by kind for notebooks. All kinds but the most frequent one are folded."""
+        from tagwise.corpus.markup import labels_html, safe, table_html
+
+        n = sum(len(g.errors) for g in self.groups)
+        parts: list[str] = []
+        shown = self.groups[: self.top]
+        for group in shown:
+            rows = [
+                (
+                    error.line or f"sentence {error.sentence}",
+                    error_html(error),
+                    labels_html(error.gold),
+                    labels_html(error.predicted),
+                )
+                for error in group.errors[: self.examples]
+            ]
+            parts.append(
+                f"<details{'' if parts else ' open'}><summary>{safe(group.title)}: {len(group.errors):,} "
+                f"({100 * len(group.errors) / n:.0f} %)</summary>"
+                f"{table_html(('line', 'context', 'gold', 'predicted'), rows, left=4)}</details>"
+            )
+        rest = self.groups[len(shown) :]
+        more = (
+            f"<p>{len(rest):,} more kinds with {sum(len(g.errors) for g in rest):,} errors</p>"
+            if rest
+            else ""
+        )
+        return f"<p>{safe(self._summary())}</p>{''.join(parts)}{more}"
+
+    def _summary(self) -> str:
+        """Return the number of errors and the score in one line."""
+        report, n = self.report, sum(len(g.errors) for g in self.groups)
+        what = "spans" if report.chunked else "tokens"
+        score = f"F1 {100 * report.f1:.2f}" if report.chunked else f"accuracy {100 * report.accuracy:.2f}"
+        wrong = report.n_sequences - report.correct_sequences
+        return f"{n:,} wrong {what} in {wrong:,} of {report.n_sequences:,} sentences; {score}"
+
+
+def error_html(error: Error) -> Any:
+    """Return the wrong tokens in bold with their context, as a cell of a table."""
+    from tagwise.corpus.markup import Markup, safe
+
+    left, right = max(error.begin - AROUND, 0), error.end + AROUND
+    before = ("... " if left else "") + " ".join(error.tokens[left : error.begin])
+    after = " ".join(error.tokens[error.end : right]) + (" ..." if right < len(error.tokens) else "")
+    wrong = safe(" ".join(error.tokens[error.begin : error.end]))
+    return Markup(f"{safe(before)} <b>{wrong}</b> {safe(after)}")
 
 
 def in_context(error: Error, labels: bool) -> Any:

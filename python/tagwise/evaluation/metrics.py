@@ -200,12 +200,19 @@ class Report:
         lines += [_line(name, s) for name, s in self.per_type.items()]
         return "\n".join([*lines, sequences])
 
+    def __repr__(self) -> str:
+        score = f"F1 {100 * self.f1:.2f}, accuracy" if self.chunked else "accuracy"
+        return (
+            f"<Report: {score} {100 * self.accuracy:.2f} %, whole sequences {100 * self.sequence_accuracy:.2f} %, "
+            f"{self.n_tokens} tokens in {self.n_sequences} sequences>"
+        )
+
     def _repr_html_(self) -> str:
         """Return a table by type or label and the overall scores, for notebooks."""
-        from tagwise.corpus.markup import table_html
+        from tagwise.corpus.markup import label_html, table_html
 
         rows = [
-            [name or "(no type)", *_cells(s)]
+            [label_html(name) if name else "(no type)", *_cells(s)]
             for name, s in (self.per_type if self.chunked else self.per_label).items()
         ]
         if self.chunked:
@@ -300,6 +307,25 @@ class Calibration:
     def worst(self) -> float:
         """Largest |accuracy - confidence| of a bin."""
         return max((abs(a - c) for c, a in zip(self.confidence, self.accuracy)), default=0.0)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Calibration: expected error {100 * self.ece:.2f} %, largest {100 * self.worst:.2f} %, "
+            f"{sum(self.count)} predictions in {len(self.count)} bins>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the calibration curve and a table of its bins, for notebooks."""
+        from tagwise.corpus.markup import curve_html, line_html, table_html
+
+        bins = list(zip(self.confidence, self.accuracy, self.count))
+        rows = [(f"{100 * c:.2f} %", f"{100 * a:.2f} %", f"{n:,}") for c, a, n in bins]
+        curve = curve_html([(c, a) for c, a, _ in bins], "mean confidence", "accuracy") if bins else ""
+        return (
+            line_html(repr(self))
+            + curve
+            + table_html(("mean confidence", "accuracy", "predictions"), rows, left=0)
+        )
 
     def __str__(self) -> str:
         lines = [f"expected calibration error {100 * self.ece:.2f}%, {sum(self.count)} predictions"]

@@ -28,6 +28,11 @@ class Threshold:
     precision: float
     recall: float
 
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import object_html
+
+        return object_html(self, [(name, f"{value:.4f}") for name, value in vars(self).items()])
+
     def f(self, beta: float = 1.0) -> float:
         """Return F-beta = (1 + beta^2) P R / (beta^2 P + R), in which recall counts beta times as much as precision.
 

@@ -214,6 +214,14 @@ class Gazetteer(DerivedColumn):
         n = len(self.entries)
         return f"<Gazetteer {self.name}: {n:,} entr{'y' if n == 1 else 'ies'}>"
 
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import object_html
+
+        shown = ", ".join(" ".join(entry) for entry in self.entries[:20])
+        more = ", ..." if len(self.entries) > 20 else ""
+        rows = [("entries", shown + more), ("ignore_case", self.ignore_case), ("window", self.window)]
+        return object_html(self, rows)
+
 
 class Regex(DerivedColumn):
     r"""A regular expression as a feature. It must match the whole token, in time linear in its length.
@@ -286,7 +294,15 @@ class Regex(DerivedColumn):
         }
 
     def __repr__(self) -> str:
-        return f"<Regex {self.name}: {self.pattern}>"
+        from tagwise.base.terminal import brief
+
+        return f"<Regex {self.name}: {brief(self.pattern)}>"
+
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import object_html
+
+        rows = [("pattern", self.pattern), ("ignore_case", self.ignore_case), ("window", self.window)]
+        return object_html(self, rows)
 
 
 #: Maximum size of a file of names in bytes.
@@ -371,6 +387,11 @@ class Features:
 
     def __repr__(self) -> str:
         return f"Features({', '.join(map(_shown, self.parts))})"
+
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import object_html
+
+        return object_html(self, [(i, _shown(part)) for i, part in enumerate(self.parts, 1)])
 
 
 def _shown(part: Any) -> str:

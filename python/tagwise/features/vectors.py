@@ -62,6 +62,15 @@ class Vectors:
     def __repr__(self) -> str:
         return f"<Vectors: {self.values.shape[0]} tokens, {self.values.shape[1]} numbers each>"
 
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import line_html, table_html
+
+        rows = [
+            (t, " ".join(f"{x:.4g}" for x in row[:8]) + (" ..." if len(row) > 8 else ""))
+            for t, row in enumerate(self.values[:10].tolist())
+        ]
+        return line_html(repr(self)) + table_html(("token", "numbers"), rows, left=2)
+
 
 def checked_scale(scale: Any) -> float | str | None:
     """Return a valid scale, or raise a ParameterError."""

@@ -37,17 +37,22 @@ class Explanation:
         steps = [(str(before), str(after), w) for before, after, w in self.transitions]
         return Group(explanation_table(shown), transition_table(steps))
 
+    def __repr__(self) -> str:
+        return f"<Explanation: {len(self.labels)} labels, {len(self.transitions)} transitions>"
+
     def _repr_html_(self) -> str:
         """Return the representation for notebooks: one folded table per label and one of transitions."""
-        from tagwise.corpus.markup import safe, table_html
+        from tagwise.corpus.markup import label_cells, table_html
+
+        cells = dict(zip(self.labels, label_cells(self.labels)))
 
         parts = [
-            f"<details><summary>{safe(str(label))}</summary>"
+            f"<details><summary>{cells[label]}</summary>"
             + table_html(("attribute", "weight"), [(name, f"{w:+.4f}") for name, w in found])
             + "</details>"
             for label, found in self.labels.items()
         ]
-        steps = [(str(before), str(after), f"{w:+.4f}") for before, after, w in self.transitions]
+        steps = [(cells[before], cells[after], f"{w:+.4f}") for before, after, w in self.transitions]
         return "".join(parts) + table_html(("from", "to", "weight"), steps, left=2)
 
     def __str__(self) -> str:

@@ -81,6 +81,25 @@ class Model:
         "str"  # type of the labels for users, a name of `corpus.labels.TYPES` (here they are str)
     )
 
+    def __repr__(self) -> str:
+        from tagwise.base.terminal import brief
+
+        learner = self.meta.get("learner", "model")
+        return (
+            f"<Model: {learner}, features {brief(self.recipe.name)}, {len(self.labels)} labels, "
+            f"{self.n_features:,} weights>"
+        )
+
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import labels_html, object_html
+
+        rows: list[tuple[str, Any]] = [
+            ("labels", labels_html(self.labels)),
+            ("weights", f"{self.n_features:,}, {self.n_nonzero:,} of them not zero"),
+            *((name, value) for name, value in self.meta.get("params", {}).items()),
+        ]
+        return object_html(self, rows)
+
     # --- prediction -------------------------------------------------------------------------------------
 
     def encode(self, X: Any, n_jobs: int | None = None) -> _core.Dataset:

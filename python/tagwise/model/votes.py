@@ -75,6 +75,14 @@ class Decision:
     probability: float | None = None
     other_probability: float | None = None
 
+    def __repr__(self) -> str:
+        from tagwise.base.terminal import brief
+
+        return f"<Decision: {brief(self.title, 120)}>"
+
+    def _repr_html_(self) -> str:
+        return decisions_html(Decisions(self.tokens, self.labels, [self]))
+
     @property
     def difference(self) -> float:
         """Difference of the scores, the sum of the votes."""
@@ -198,6 +206,11 @@ class Decisions(Sequence[Decision]):
         from tagwise.base.terminal import as_text
 
         return as_text(self, 100)
+
+    def __repr__(self) -> str:
+        from tagwise.base.terminal import brief
+
+        return f"<Decisions: {len(self)} of {len(self.tokens)} tokens, {brief(' '.join(self.tokens))}>"
 
     def _repr_html_(self) -> str:
         return decisions_html(self)

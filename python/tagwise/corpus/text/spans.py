@@ -54,6 +54,39 @@ class TextSpan(NamedTuple):
     probability: float | None = None
 
 
+class TaggedText(list[TextSpan]):
+    """Spans of one text. Notebooks show the text with its spans on the colours of their labels.
+
+    Attributes:
+        text: The text.
+
+    >>> TaggedText("In Oslo.", [TextSpan("LOC", "Oslo", 3, 7)])[0].label
+    'LOC'
+    """
+
+    def __init__(self, text: str, spans: Iterable[TextSpan] = ()) -> None:
+        super().__init__(spans)
+        self.text = text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TaggedText, (self.text, list(self))
+
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import text_html
+
+        return text_html(
+            self.text, [(span.start, span.end, str(span.label)) for span in self if span.label != "O"]
+        )
+
+
+class TaggedTexts(list[TaggedText]):
+    """Spans of several texts. Notebooks show the first ones."""
+
+    def _repr_html_(self) -> str:
+        more = f"<p>{len(self) - 20:,} more texts</p>" if len(self) > 20 else ""
+        return "".join(text._repr_html_() for text in self[:20]) + more
+
+
 class Misaligned(NamedTuple):
     """A span that does not begin and end at tokens. Its string form is a message.
 
@@ -94,6 +127,14 @@ class Alignment:
     texts: list[Tokenized]
     labels: list[list[str]]
     misaligned: list[Misaligned]
+
+    def __repr__(self) -> str:
+        return f"<Alignment: {len(self.texts)} texts, {len(self.misaligned)} misaligned spans>"
+
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import object_html
+
+        return object_html(self, [(i, str(each)) for i, each in enumerate(self.misaligned[:20])])
 
     def __str__(self) -> str:
         head = f"{len(self.misaligned)} spans do not align with tokens, in {len(self.texts)} texts"

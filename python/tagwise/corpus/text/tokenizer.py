@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -82,8 +82,8 @@ class Tokenized:
     """
 
     text: str
-    offsets: Places = field(repr=False)
-    bounds: Bounds = field(repr=False)
+    offsets: Places
+    bounds: Bounds
 
     @cached_property
     def tokens(self) -> list[str]:
@@ -98,6 +98,17 @@ class Tokenized:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    def __repr__(self) -> str:
+        from tagwise.base.terminal import brief
+
+        return f"<Tokenized: {len(self)} tokens in {len(self.bounds) - 1} sentences, {brief(self.text)}>"
+
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import line_html, table_html
+
+        rows = [(i, " ".join(sentence)) for i, sentence in enumerate(self.sentences[:20])]
+        return line_html(repr(self)) + table_html(("", "tokens"), rows, left=2)
 
 
 #: Alternative to a `Tokenizer`: a function that maps a text to its tokens, as strings or as (begin, end) offsets, or to
@@ -125,6 +136,22 @@ class Tokenizer:
     hyphens: bool = False
     sentences: bool = True
     abbreviations: tuple[str, ...] = ABBREVIATIONS
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in fields(self)
+            if f.name != "abbreviations" and getattr(self, f.name) != f.default
+        ]
+        if self.abbreviations != ABBREVIATIONS:
+            changed.append(f"abbreviations=<{len(self.abbreviations)} words>")
+        return f"Tokenizer({', '.join(changed)})"
+
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import object_html
+
+        shown = [(f.name, getattr(self, f.name)) for f in fields(self)[:-1]]
+        return object_html(self, [*shown, ("abbreviations", " ".join(self.abbreviations))])
 
     def __call__(self, text: str) -> Tokenized:
         """Tokenize one text.

@@ -166,6 +166,12 @@ class Shards:
             f"{self.manifest['attributes']} attributes, {len(self.labels)} labels>"
         )
 
+    def _repr_html_(self) -> str:
+        from tagwise.corpus.markup import labels_html, object_html
+
+        rows = [("folder", self.path), ("features", self.recipe.name), ("labels", labels_html(self.labels))]
+        return object_html(self, rows)
+
     @property
     def digest(self) -> str:
         """Identifier of the contents: digests of the sentences and features of each shard, in order."""
