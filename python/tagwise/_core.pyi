@@ -876,6 +876,10 @@ class CurvaturePairs:
         not positive."""
     def direction(self, g: NDArray[np.float64], direction: NDArray[np.float64]) -> float:
         """Write direction = -H g and return the directional derivative g . direction."""
+    def gradient_products(self, g: NDArray[np.float64]) -> tuple[list[float], list[float]]:
+        """Return the inner products of the changes of the gradient with each other [m * m] and with g [m]."""
+    def subtract_steps(self, w: NDArray[np.float64], c: list[float], out: NDArray[np.float64]) -> None:
+        """Write out = w - sum_i c_i s_i with the steps s_i."""
 
 def chain_kbest(
     node: NDArray[np.float64], edge: NDArray[np.float64], k: int

@@ -455,8 +455,5 @@ def outcome(tagger: Any) -> str:
         best = f"best dev {score} {100 * max(scores):.2f}, {best}"
     if tagger.stopped_ == "counted":  # a hidden Markov model
         return f"counted labels and features in one pass ({best})"
-    certified = tagger.stopped_.startswith("certified")
-    reason = f" at a certified gap of {last['gap']:.1e}" if certified else f": {tagger.stopped_}"
-    return (
-        f"kept iteration {tagger.best_iteration_} of {last['iteration']} ({best}). Training stopped{reason}"
-    )
+    ended = tagger.stopped_.partition(", kept iteration")[0]  # which the line begins with
+    return f"kept iteration {tagger.best_iteration_} of {last['iteration']} ({best}). Training ended by {ended}"

@@ -129,6 +129,8 @@ def load(
     tagger.objective_ = float(metrics.get("objective", float("nan")))
     tagger.best_iteration_ = int(metrics.get("best_iteration", 0))
     tagger.stopped_ = str(metrics.get("stopped", ""))
+    tagger.converged_ = bool(metrics.get("converged", False))
+    tagger.gap_ = metrics.get("gap")
     return tagger
 
 

@@ -54,11 +54,13 @@ class Tagger(Predicting, Texts, ScikitLearn):
     Attributes:
         model_: `Model` with the labels, features, weights and constraints that `predict` uses.
         classes_: Labels, in the type they had in training.
-        history_: One dict per iteration with its number, objective, gradient norm, dev score, seconds and evaluations
-            of the objective; `dual` and `gap` if there is a certificate. Empty after `tagwise.load`.
+        history_: One dict per iteration with its number, objective, seconds and evaluations of the objective, and what
+            was measured of gradient norm, dev score, `dual` and `gap` (certificate). Empty after `tagwise.load`.
         objective_: Objective of the kept weights, penalties included.
-        stopped_: Reason why training stopped, such as "certified within 9.0e-06 of the optimum".
+        stopped_: Parameter that ended training and how, such as "tol=1e-05: certified within 9.0e-06 of the optimum".
+        converged_: Whether training reached `tol` or found no better weights.
         best_iteration_: Number of the iteration that was kept: the best on the dev set, or the last.
+        gap_: Bound of the relative distance of `objective_` from the optimum, or None without a certificate.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.
 
@@ -105,7 +107,9 @@ class Tagger(Predicting, Texts, ScikitLearn):
     history_: list[dict[str, Any]]
     objective_: float
     stopped_: str
+    converged_: bool
     best_iteration_: int
+    gap_: float | None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -306,9 +310,11 @@ class Tagger(Predicting, Texts, ScikitLearn):
         self.history_ = result.history
         self.objective_ = result.objective
         self.stopped_ = result.reason
+        self.converged_ = result.converged
         self.best_iteration_ = result.best_iteration
         model = self._model(task, result.weights).with_meta(**self._meta(task, result))
         self.model_ = replace(model, label_type=task.label_type)
+        self.gap_ = self._metrics().get("gap")
         return self
 
     def _task(
@@ -378,12 +384,13 @@ class Tagger(Predicting, Texts, ScikitLearn):
             "best_iteration": result.best_iteration,
             "objective": result.objective,
             "stopped": result.reason,
+            "converged": result.converged,
         }
         entries = reversed(result.history)  # the best iteration is usually near the end
         last: dict[str, Any] = next((e for e in entries if e["iteration"] == result.best_iteration), {})
         metrics |= {name: last[name] for name in ("dual", "gap") if last.get(name) is not None}
         scored = task.dev_score is not None or "dev_score" in self._metrics()  # else no entry has a dev score
-        scores = [e["dev_score"] for e in result.history if e["dev_score"] is not None] if scored else []
+        scores = [e["dev_score"] for e in result.history if "dev_score" in e] if scored else []
         if scores:
             metrics["dev_score"] = max(scores)
         return {"learner": self.name, "params": kept, "metrics": metrics, **file_columns(task.recipe, task.X)}

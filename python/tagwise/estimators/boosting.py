@@ -61,7 +61,9 @@ class Boosting(Tagger):
         history_: One dict per `every` rounds. Its `objective` is the logarithm of the loss; `rounds`, `chosen` and
             `nonzero` count rounds, chosen features and weights that are not zero.
         objective_: Logarithm of the training loss after the kept rounds.
-        stopped_: Reason why training stopped, such as "reached rounds=6".
+        stopped_: Parameter that ended training and how, such as "rounds=6 reached".
+        converged_: Whether no feature decreases the loss further.
+        gap_: None: boosting has no certificate.
         best_iteration_: Number of the entry of `history_` that was kept: the best on the dev set, or the last.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.

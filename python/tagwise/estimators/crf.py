@@ -73,10 +73,12 @@ class CRF(Tagger):
     Attributes:
         model_: `Model` with the labels, features, weights and constraints that `predict` uses.
         classes_: Labels, in the type they had in training. The columns of `predict_marginals` have this order.
-        history_: One dict per iteration with its number, objective, gradient norm, dev score, seconds and evaluations
-            of the objective; `dual` and `gap` if there is a certificate. Empty after `tagwise.load`.
+        history_: One dict per iteration with its number, objective, seconds and evaluations of the objective, and what
+            was measured of gradient norm, dev score, `dual` and `gap` (certificate). Empty after `tagwise.load`.
         objective_: Objective of the kept weights, penalties included.
-        stopped_: Reason why training stopped, such as "certified within 9.0e-06 of the optimum".
+        stopped_: Parameter that ended training and how, such as "tol=1e-05: certified within 9.0e-06 of the optimum".
+        converged_: Whether training reached `tol` or found no better weights.
+        gap_: Bound of the relative distance of `objective_` from the optimum, or None without a certificate.
         best_iteration_: Number of the iteration that was kept: the best on the dev set, or the last.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.

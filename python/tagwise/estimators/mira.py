@@ -20,11 +20,13 @@ class MIRA(OnlineTagger):
     Attributes:
         model_: `Model` with the labels, features, weights and constraints that `predict` uses.
         classes_: Labels, in the type they had in training.
-        history_: One dict per epoch. `objective` is the number of wrong tokens, `gradient_norm` the number of updates.
+        history_: One dict per epoch. `objective` is the number of wrong tokens, `updates` the number of updates.
             With a dev set, `dev_score` is the score of the kept weights and `plain_dev_score` the score before
             averaging.
         objective_: Number of wrong tokens in the kept epoch.
-        stopped_: Reason why training stopped, such as "reached epochs=20".
+        stopped_: Parameter that ended training and how, such as "epochs=20 reached".
+        converged_: False: online learners end by the number of epochs or by `patience`.
+        gap_: None: online learners have no certificate.
         best_iteration_: Number of the epoch that was kept: the best on the dev set, or the last.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.
@@ -137,11 +139,13 @@ class PassiveAggressive(OnlineTagger):
     Attributes:
         model_: `Model` with the labels, features, weights and constraints that `predict` uses.
         classes_: Labels, in the type they had in training.
-        history_: One dict per epoch. `objective` is the number of wrong tokens, `gradient_norm` the number of updates.
+        history_: One dict per epoch. `objective` is the number of wrong tokens, `updates` the number of updates.
             With a dev set, `dev_score` is the score of the kept weights and `plain_dev_score` the score before
             averaging.
         objective_: Number of wrong tokens in the kept epoch.
-        stopped_: Reason why training stopped, such as "reached epochs=20".
+        stopped_: Parameter that ended training and how, such as "epochs=20 reached".
+        converged_: False: online learners end by the number of epochs or by `patience`.
+        gap_: None: online learners have no certificate.
         best_iteration_: Number of the epoch that was kept: the best on the dev set, or the last.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.
@@ -237,11 +241,13 @@ class AROW(OnlineTagger):
     Attributes:
         model_: `Model` with the labels, features, weights and constraints that `predict` uses.
         classes_: Labels, in the type they had in training.
-        history_: One dict per epoch. `objective` is the number of wrong tokens, `gradient_norm` the number of updates.
+        history_: One dict per epoch. `objective` is the number of wrong tokens, `updates` the number of updates.
             With a dev set, `dev_score` is the score of the kept weights and `plain_dev_score` the score before
             averaging.
         objective_: Number of wrong tokens in the kept epoch.
-        stopped_: Reason why training stopped, such as "reached epochs=20".
+        stopped_: Parameter that ended training and how, such as "epochs=20 reached".
+        converged_: False: online learners end by the number of epochs or by `patience`.
+        gap_: None: online learners have no certificate.
         best_iteration_: Number of the epoch that was kept: the best on the dev set, or the last.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.

@@ -29,7 +29,9 @@ class HMSVM(Kernelised, Tagger):
         history_: One dict per epoch. Its `objective` is the primal value; `dual`, `gap`, `slack` (sum of xi),
             `violated` sentences, `paths` with a multiplier, `decoded` sentences and `truncated` describe the solver.
         objective_: Primal objective of the kept weights.
-        stopped_: Reason why training stopped, such as "reached max_epochs=100".
+        stopped_: Parameter that ended training and how, such as "max_epochs=100 reached".
+        converged_: Whether training reached its tolerance or found no better weights.
+        gap_: Bound of the relative distance of `objective_` from the optimum, or None without a certificate.
         best_iteration_: Number of the epoch that was kept: the best on the dev set, or the last.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.

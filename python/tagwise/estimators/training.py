@@ -56,13 +56,8 @@ def train_with_progress(train: Callable[[Task], Result], task: Task, title: str)
 
 
 def _log(entry: Iteration) -> None:
-    dev = "" if entry.dev_score is None else f", dev {entry.dev_score:.4f}"
+    measured = {"|gradient|": entry.gradient_norm, "gap": entry.gap, **entry.measures, "dev": entry.dev_score}
+    shown = "".join(f", {name} {value:.4g}" for name, value in measured.items() if value is not None)
     logger.info(
-        "iteration %d: objective %.4f, %s %.3g%s, %.1f s",
-        entry.iteration,
-        entry.objective,
-        "|gradient|" if entry.gap is None else "gap",
-        entry.gradient_norm if entry.gap is None else entry.gap,
-        dev,
-        entry.seconds,
+        "iteration %d: objective %.4f%s, %.1f s", entry.iteration, entry.objective, shown, entry.seconds
     )

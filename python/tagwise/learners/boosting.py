@@ -103,15 +103,16 @@ class Ensemble:
         return Step(
             w,
             max(self.booster.log_loss, LEAST),
-            slope,
+            None,
             passes,
             self.state if keep and not self.booster.interrupted else None,
+            measures={"slope": slope},
         )
 
     def blocks(self, rounds: int, every: int, *, keep: bool = False) -> Iterator[Step]:
         """Yield the starting point, then a step after every `every` rounds. An interrupted block gives a step too.
 
-        The value of a step is the logarithm of the loss, its gradient norm the slope of the last feature. Its
+        The value of a step is the logarithm of the loss, `slope` among its measures that of the last feature. Its
         evaluations are the number of passes over the training set that the sentences computed so far amount to.
         """
         yield self._step(0.0, keep)

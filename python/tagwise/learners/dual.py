@@ -182,9 +182,9 @@ class Ascent:
         return relative_gap(self.value, self.bound) <= FINEST
 
     def step(self, value: float, *, keep: bool, exact: bool) -> Step:
-        """Return the current step. Its gradient norm is the relative gap, since the gradient is not computed."""
-        gap, state = relative_gap(value, self.bound), self.state if keep else None
-        step = Step(self.core.weights(), value, gap, self.core.epochs + 1, state)
+        """Return the current step. The gradient is not computed."""
+        state = self.state if keep else None
+        step = Step(self.core.weights(), value, None, self.core.epochs + 1, state)
         return replace(step, dual=self.bound, exact=exact, fresh=True)
 
 

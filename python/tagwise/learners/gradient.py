@@ -37,6 +37,11 @@ from tagwise.scores.protocols import Objective, Precise, Vector
 WARMUP = 6
 #: Number of tokens from which on a sum in double precision is skipped if it changes nothing.
 LARGE = 30_000
+#: A certificate is tried when the estimated gap is below NEAR times `tol`, and again when it has halved. The estimate is
+#: computed if the gradient itself bounds the gap by REACH times `tol`.
+NEAR, REACH = 0.8, 1000.0
+#: Relative rounding error of sums in double precision, subtracted from lower bounds.
+ROUNDING64 = 1e-11
 #: Largest l_i at which the exponential loss replaces its logarithm, and above which it cannot.
 IN_RANGE, BEYOND = 20.0, 600.0
 
@@ -236,7 +241,11 @@ def train(
         warm = found["warmup"]
     elif problem.loss in _core.EXPONENTIAL_LOSSES:
         start, warm = into_range(evaluate, states, start, stopping.max_iter)
-    steps = refined(problem, evaluate, states, start, stopping.tol, keep=keep, resume=known)
+    convexity = (l2 + (prior.strength if prior else 0.0)) if problem.is_convex and not l1 else 0.0
+    bound = 0.0 if convexity and chosen.name == "lbfgs" and isinstance(evaluate.vectors, HostVectors) else None
+    steps = refined(
+        problem, evaluate, states, start, stopping.tol, keep=keep, resume=known, bound=bound, convexity=convexity
+    )
     result = run(_kept(steps, warm), stopping, **options)
     result.warmup = warm
     return valued(problem, result, stopping.tol, l1, l2, prior, n_jobs)
@@ -277,7 +286,15 @@ def _state_domain(optimizer: Optimizer, n: int) -> Domain:
 def _refined_domain(optimizer: Optimizer, n: int) -> Domain:
     """Return the domain of the state of `refined`."""
     bound = Real(optional=True)
-    return Record({"run": optimizer.domain(n), "precise": Flag(), "before": Real(any_=True), "bound": bound})
+    return Record(
+        {
+            "run": optimizer.domain(n),
+            "precise": Flag(),
+            "before": Real(any_=True),
+            "bound": bound,
+            "enough": Real(0.0),
+        }
+    )
 
 
 def refined(
@@ -290,22 +307,55 @@ def refined(
     keep: bool = False,
     resume: State | None = None,
     bound: float | None = None,
+    convexity: float = 0.0,
 ) -> Iterator[Step]:
     """Yield the steps of an optimiser from `start`, in double precision after single precision reaches its limit.
 
     This is the case if the optimiser finds no further step, or if a step gains less than rounding may hide and `tol` is
     too small to ignore it. The optimiser then starts again at the same weights.
 
+    A step near the optimum is replaced by one with a certificate. The objective P is at least c ||w||^2 more convex
+    than a line, with c = `convexity`, so that P(w) - P* <= ||grad P(w)||^2 / (4 c) at any w (the dual point of the
+    marginals at w gives the same bound). L-BFGS knows weights close to its own whose gradient is much smaller
+    (`Pairs.flattest`). P and its gradient are evaluated there in double precision.
+
     `states` returns the steps of the optimiser from weights, for an evaluation and its noise. `bound` is a known lower
-    bound of the optimum. A state has the state of the optimiser as `run`, and the value `before` it.
+    bound of the optimum, None if there are no certificates. A state has the state of the optimiser as `run`, and the
+    value `before` it.
     """
     before, known = math.nan, None
+    enough = NEAR * tol  # estimate of the gap at which the next certificate is tried
     if resume is not None:
         before, bound, known = resume["before"], resume["bound"], resume["run"]
+        enough = resume["enough"]
+
+    def precisely() -> Evaluation:
+        objective = problem.precise(evaluate.objective)
+        return Evaluation(objective, evaluate.l2, evaluate.n_jobs, evaluate.prior, precise=True)
+
+    def certified(step: Step) -> Step:
+        """Return the step, or one near it with a certificate of `tol`."""
+        nonlocal bound, enough
+        scale, norm = 4.0 * convexity * abs(step.value), step.gradient_norm
+        if bound is None or step.flattest is None or norm is None or not norm**2 <= REACH * tol * scale:
+            return step
+        w, square = step.flattest()
+        if not square <= enough * scale:
+            return step
+        w = w.astype(np.float32).astype(np.float64)
+        gradient = np.empty_like(w)
+        value = precisely()(w, gradient)
+        square = _core.dot(gradient, gradient, evaluate.n_jobs)
+        lower = value - square / (4.0 * convexity) - ROUNDING64 * abs(value)
+        bound, enough = max(bound, lower) if math.isfinite(lower) else bound, 0.5 * enough
+        if not 0.0 <= relative_gap(value, bound) <= tol:
+            return step
+        return replace(step, w=w, value=value, gradient_norm=math.sqrt(square), exact=True)
 
     def kept(step: Step, precise: bool) -> Step:
-        state, noted = step.state, {"precise": precise, "before": before, "bound": bound}
-        step = replace(step, dual=bound)
+        state = step.state
+        noted = {"precise": precise, "before": before, "bound": bound, "enough": enough}
+        step = replace(certified(step), dual=bound)
         return step if state is None else replace(step, state=lambda: {"run": state(), **noted})
 
     fresh = resume is None or not resume["precise"]
@@ -317,9 +367,7 @@ def refined(
                 break
             before = step.value
         start, known = np.array(start), None
-    objective = problem.precise(evaluate.objective)
-    fine = Evaluation(objective, evaluate.l2, evaluate.n_jobs, evaluate.prior, precise=True)
-    steps = states(start, fine, keep=keep, resume=known, noise=FINE_NOISE)
+    steps = states(start, precisely(), keep=keep, resume=known, noise=FINE_NOISE)
     if fresh:
         next(steps, None)  # skip the point where single precision ended
     for step in steps:
@@ -366,7 +414,9 @@ def _certified(
         return OPTIMIZERS["lbfgs"].run(on, w, n_jobs=n_jobs, scale=scale, **more)
 
     evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
-    rest = refined(problem, evaluate, states, start, tol, keep=keep, resume=known, bound=bound)
+    rest = refined(
+        problem, evaluate, states, start, tol, keep=keep, resume=known, bound=bound, convexity=l2
+    )
     if step is not None:
         next(rest, None)  # skip the point where the ascent ended
     yield from rest

@@ -18,6 +18,9 @@ from tagwise.optimizers.base import Step, Vector
 
 logger = logging.getLogger("tagwise")
 
+#: Share of `tol` below which an improvement over `window` iterations ends training that could still be certified.
+HOPELESS = 0.03
+
 
 @dataclass(frozen=True)
 class Iteration:
@@ -27,41 +30,35 @@ class Iteration:
         iteration: Number of the iteration, from 1.
         max_iter: Maximum number of iterations.
         objective: Value of the objective. Online learners count wrong tokens.
-        gradient_norm: Norm of the gradient. Online learners count updates.
+        gradient_norm: Norm of the gradient, or None if it was not computed.
         dev_score: Score on the dev set, or None without one.
         seconds: Seconds since training started.
         evaluations: Number of evaluations of the objective so far.
-        dual: Lower bound of the optimum, or None.
-        gap: Bound of the relative distance from the optimum, or None.
+        dual: Lower bound of the optimum, or None if this iteration has no certificate.
+        gap: Bound of the relative distance from the optimum, (objective - dual) / objective, or None.
+        measures: Further measurements by name, such as the number of updates of an online epoch.
     """
 
     iteration: int
     max_iter: int
     objective: float
-    gradient_norm: float
+    gradient_norm: float | None
     dev_score: float | None
     seconds: float
     evaluations: int
-    dual: float | None = None  # lower bound of the optimum, if known
-    gap: float | None = (
-        None  # (objective - dual) / objective, a bound of the relative distance from the optimum
-    )
+    dual: float | None = None
+    gap: float | None = None
+    measures: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the entry of `history_`.
 
         Returns:
-            A dict of the fields, without `max_iter`. `dual` and `gap` are left out if unknown.
+            A dict of the fields that were measured, without `max_iter`.
         """
-        entry = {
-            "iteration": self.iteration,
-            "objective": self.objective,
-            "gradient_norm": self.gradient_norm,
-            "dev_score": self.dev_score,
-            "seconds": self.seconds,
-            "evaluations": self.evaluations,
-        }
-        return entry if self.dual is None else {**entry, "dual": self.dual, "gap": self.gap}
+        hidden = ("max_iter", "measures")
+        measured = {k: x for k, x in vars(self).items() if x is not None and k not in hidden}
+        return {**measured, **self.measures}
 
 
 #: Function that is called after every iteration. Returning True stops training and keeps the model.
@@ -74,7 +71,9 @@ class Stopping:
 
     `patience` counts dev scores. `tol` is compared with the relative gap, if the optimiser has a bound of the optimum
     and the objective is exact, and with the relative improvement over the last `window` iterations with comparable
-    values. `limit` is the parameter that bounds the number of iterations, with its value, if it is not `max_iter`.
+    values. If a certificate can be computed, the improvement ends training only at HOPELESS times `tol`, where the
+    certificate would have been found. `limit` is the parameter that bounds the number of iterations, with its value,
+    if it is not `max_iter`.
     """
 
     max_iter: int
@@ -86,7 +85,7 @@ class Stopping:
     @property
     def reached(self) -> str:
         """Reason to stop after `max_iter` iterations."""
-        return f"reached {self.limit or f'max_iter={self.max_iter}'}"
+        return f"{self.limit or f'max_iter={self.max_iter}'} reached"
 
 
 @dataclass
@@ -98,6 +97,7 @@ class Result:
     reason: str
     best_iteration: int
     objective: float
+    converged: bool = False  # whether `tol` ended training, or no step decreased the objective
     exact: bool = (
         False  # whether the objective is summed in double precision, for weights in single precision
     )
@@ -134,15 +134,21 @@ class TrainingState:
         if entry.dev_score is not None and entry.dev_score > self.best_score:
             self.best, self.best_score, self.best_iteration = w.copy(), entry.dev_score, entry.iteration
 
+    def reaches_tol(self, stopping: Stopping) -> str | None:
+        """Return how `tol` is reached, or None."""
+        tol, window = stopping.tol, stopping.window
+        if self.gap is not None and self.exact and 0.0 <= self.gap <= tol:
+            return f"tol={tol:g}: certified within {self.gap:.1e} of the optimum"
+        least = tol if self.gap is None else HOPELESS * tol
+        if converged(self.values[self.since :], least, window):
+            return f"tol={tol:g}: improved by less than {least:g} over window={window} iterations"
+        return None
+
     def ends(self, stopping: Stopping) -> str | None:
-        """Return the reason to stop now, or None."""
-        if self.gap is not None and self.exact and 0.0 <= self.gap <= stopping.tol:
-            return f"certified within {self.gap:.1e} of the optimum"
-        if converged(self.values[self.since :], stopping.tol, stopping.window):
-            return f"improved by less than {stopping.tol:g} over {stopping.window} iterations"
-        scored = bool(self.history) and self.history[-1]["dev_score"] is not None
+        """Return the reason to stop other than `tol`, or None."""
+        scored = bool(self.history) and "dev_score" in self.history[-1]
         if scored and stopping.patience and self.iteration - self.best_iteration >= stopping.patience:
-            return f"no better dev score for {stopping.patience} iterations"
+            return f"patience={stopping.patience}: no better dev score"
         return stopping.reached if self.iteration >= stopping.max_iter else None
 
 
@@ -157,12 +163,10 @@ COURSE = Record(
                 {
                     "iteration": _COUNT,
                     "objective": _NUMBER,
-                    "gradient_norm": _NUMBER,
-                    "dev_score": _MAYBE,
                     "seconds": Real(0.0),
                     "evaluations": _COUNT,
                 },
-                {"dual": _NUMBER, "gap": _MAYBE},
+                more=_NUMBER,
             )
         ),
         "values": ListOf(_NUMBER, low=1),
@@ -217,10 +221,10 @@ def run(
     before, first = progress.seconds, max(progress.iteration, 0)
     last: Vector | None = None
     reason: str | None = None
-    interrupted, callbacks = False, list(callbacks)
+    interrupted, reached, callbacks = False, None, list(callbacks)
     try:
         for iteration, state in enumerate(states, first):
-            if not math.isfinite(state.value) or not math.isfinite(state.gradient_norm):
+            if not (math.isfinite(state.value) and math.isfinite(state.gradient_norm or 0.0)):
                 if last is None:
                     raise TrainingError(
                         f"the objective is {state.value} at the start. Scale real-valued attributes down, "
@@ -254,13 +258,14 @@ def run(
                     score,
                     progress.seconds,
                     state.evaluations,
-                    state.dual,
-                    progress.gap,
+                    *((state.dual, progress.gap) if state.dual is not None and state.exact else (None, None)),
+                    state.measures,
                 )
                 progress.scored(entry, state.w)
                 answers = [callback(entry) for callback in callbacks]
                 stop = any(answer is True for answer in answers)
-            reason = "stopped by a callback" if stop else progress.ends(stopping)
+            reached = progress.reaches_tol(stopping)
+            reason = "a callback returned True" if stop else reached or progress.ends(stopping)
             if checkpointer is not None and state.state is not None and (stop or checkpointer.due(iteration)):
                 checkpointer.write(vars(progress), state.state())
             if reason is not None:
@@ -276,8 +281,12 @@ def run(
     if progress.best is None:
         progress.best_iteration = max(progress.iteration, 0)
     objective = progress.values[min(progress.best_iteration, len(progress.values) - 1)]
-    reason = reason or "no step decreases the objective further"
-    exact = progress.exact and progress.best_iteration == progress.iteration
-    result = Result(weights, progress.history, reason, progress.best_iteration, objective, exact)
-    result.interrupted = interrupted
+    ended = reason or "no step decreases the objective further"
+    is_last = progress.best_iteration == max(progress.iteration, 0)
+    if not is_last:
+        kept = f"kept iteration {progress.best_iteration} of {progress.iteration} (best dev score)"
+        ended = f"{ended.partition(':')[0]}, {kept}"
+    result = Result(weights, progress.history, ended, progress.best_iteration, objective)
+    result.converged = reason is None or reason == reached
+    result.exact, result.interrupted = progress.exact and is_last, interrupted
     return result

@@ -47,10 +47,10 @@ def epochs(
 ) -> Iterator[Step]:
     """Yield the starting point, then one step per epoch. `after` is called before each of these.
 
-    The value of a step is the number of wrong tokens, its gradient norm the number of updates. For a learner that was
+    The value of a step is the number of wrong tokens, and `updates` is among its measures. For a learner that was
     `resumed`, the first step is the one of the checkpoint. A `ballot` collects weights during training.
     """
-    yield Step(online.weights(averaged and resumed), 0.0, 0.0, online.epochs if resumed else 0, state)
+    yield Step(online.weights(averaged and resumed), 0.0, None, online.epochs if resumed else 0, state)
     while True:
         if ballot is not None and isinstance(online, _core.Online):
             tally = voted(online, ballot)
@@ -58,8 +58,8 @@ def epochs(
             tally = online.epoch()
         if after is not None:
             after()
-        wrong, updates = float(tally["wrong_tokens"]), float(tally["updates"])
-        yield Step(online.weights(averaged), wrong, updates, online.epochs, state)
+        wrong, measures = float(tally["wrong_tokens"]), {"updates": tally["updates"]}
+        yield Step(online.weights(averaged), wrong, None, online.epochs, state, measures=measures)
 
 
 def voted(online: _core.Online, ballot: Ballot) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def train(
     checkpointer: Checkpointer | None = None,
     ballot: Ballot | None = None,
 ) -> Result:
-    """Run epochs. `objective` in the history is the number of wrong tokens, `gradient_norm` the number of updates.
+    """Run epochs. `objective` in the history is the number of wrong tokens, `updates` the number of updates.
 
     With averaging and a dev score, `plain_dev_score` in the history is the score of the weights before averaging.
     States are those of the core. A `ballot` collects weights during training.

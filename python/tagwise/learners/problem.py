@@ -163,6 +163,11 @@ class Problem:
         }
         return next((feature for feature, present in unsupported.items() if present), None)
 
+    @property
+    def is_convex(self) -> bool:
+        """Whether the loss is convex and of a size that its rounding does not grow with (not exponential)."""
+        return self.loss == "log" and self.partial is None
+
     def dual(self, l2: float) -> _core.Dual:
         """Return the dual ascent on the log loss."""
         limits = _core.Limits(self.forbidden, self.allowed, None)

@@ -67,14 +67,14 @@ def train(
     kept = None if checkpointer is None else state
 
     def step() -> Step:
-        """Return the step after an epoch: the primal objective as its value, the relative gap as its gradient norm."""
+        """Return the step after an epoch, with the primal objective as its value."""
         last = reports[-1]
-        found = Step(solver.weights(), last["primal"], last["gap"], len(reports), state=kept)
+        found = Step(solver.weights(), last["primal"], None, len(reports), state=kept)
         return replace(found, dual=last["dual"], exact=True, fresh=True)
 
     def states() -> Iterator[Step]:
         """Yield the starting point, or where the run is resumed, then one step per epoch."""
-        yield step() if reports else Step(solver.weights(), 0.0, 0.0, 0, state=kept)
+        yield step() if reports else Step(solver.weights(), 0.0, None, 0, state=kept)
         while True:
             found = solver.epoch()
             reports.append({"gap": max(relative_gap(found["primal"], found["dual"]), 0.0), **found})

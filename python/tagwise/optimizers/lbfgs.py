@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -234,8 +235,13 @@ def lbfgs(
         found = {"w": on.host(w).copy(), "gradient": on.host(gradient).copy(), "value": value}
         return {**found, "search": search.state(), "pairs": pairs.state()}
 
+    def flattest() -> tuple[Vector, float]:
+        found: tuple[Vector, float] = pairs.flattest(w, gradient, norm)
+        return found
+
     kept = state if keep else None
-    yield Step(on.host(w), value, norm, search.evaluations, kept)
+    start = Step(on.host(w), value, norm, search.evaluations, kept)
+    yield replace(start, flattest=flattest) if len(pairs) and isinstance(on, HostVectors) else start
     while norm > 0.0 and search.idle < MOST_IDLE:
         slope = pairs.direction(gradient, direction)
         if not slope < 0.0:
@@ -252,4 +258,5 @@ def lbfgs(
         w, search.w = search.w, w
         gradient, search.gradient = search.gradient, gradient
         value, norm = found, math.sqrt(on.dot(gradient, gradient))
-        yield Step(on.host(w), value, norm, search.evaluations, kept, search.step)
+        step = Step(on.host(w), value, norm, search.evaluations, kept, search.step)
+        yield replace(step, flattest=flattest) if isinstance(on, HostVectors) else step

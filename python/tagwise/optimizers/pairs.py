@@ -54,6 +54,22 @@ class Pairs:
         """Compute direction = -H gradient and return the directional derivative."""
         return self._core.direction(gradient, direction)
 
+    def flattest(self, w: Vector, gradient: Vector, norm: float) -> tuple[Vector, float]:
+        """Return the weights w - sum_i c_i s_i with the smallest gradient, and an estimate of its squared norm.
+
+        `norm` is the norm of the gradient g at w.
+
+        The gradient there is g - sum_i c_i y_i if the objective is quadratic, and c minimises the norm of that. Gradients
+        of successive iterates alternate in the directions of large curvature, so that their combination is much
+        smaller than each of them (minimal residual smoothing, Zhou and Walker 1994).
+        """
+        products, with_g = map(np.array, self._core.gradient_products(gradient))
+        gram = products.reshape(len(with_g), len(with_g))
+        c = np.linalg.lstsq(gram, with_g, rcond=1e-12)[0]
+        out = np.empty_like(w)
+        self._core.subtract_steps(w, c.tolist(), out)
+        return out, max(float(norm**2 - 2.0 * c @ with_g + c @ gram @ c), 0.0)
+
     def state(self) -> list[list[Single]]:
         """Return the pairs as [s, y], oldest first."""
         return list(self._kept or [])

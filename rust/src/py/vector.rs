@@ -83,6 +83,21 @@ impl PyCurvaturePairs {
         same(&[g.len(), direction.len(), self.size.unwrap_or(g.len())])?;
         run(py, self.n_jobs, || self.inner.direction(g, direction))
     }
+
+    /// Return the inner products of the changes of the gradient with each other [m * m] and with g [m].
+    fn gradient_products(&self, py: Python<'_>, g: In<'_>) -> PyResult<(Vec<f64>, Vec<f64>)> {
+        let g = g.as_slice()?;
+        same(&[g.len(), self.size.unwrap_or(g.len())])?;
+        run(py, self.n_jobs, || self.inner.gradient_products(g))
+    }
+
+    /// Write out = w - sum_i c_i s_i with the steps s_i.
+    fn subtract_steps(&self, py: Python<'_>, w: In<'_>, c: Vec<f64>, mut out: Out<'_>) -> PyResult<()> {
+        let (w, out) = (w.as_slice()?, out.as_slice_mut()?);
+        same(&[w.len(), out.len(), self.size.unwrap_or(w.len())])?;
+        same(&[c.len(), self.inner.len()])?;
+        run(py, self.n_jobs, || self.inner.subtract_steps(w, &c, out))
+    }
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -184,4 +184,4 @@ class Learning:
 
 def _has_no_update(entry: Iteration) -> bool:
     """Return whether an epoch had no update, so that further epochs would not have any."""
-    return entry.gradient_norm == 0
+    return entry.measures["updates"] == 0

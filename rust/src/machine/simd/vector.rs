@@ -245,4 +245,49 @@ impl CurvaturePairs {
         });
         -(c_g * gg + c.iter().zip(&with_g).map(|(x, p)| x * p).sum::<f64>())
     }
+
+    /// Return the inner products y_i . y_j [m, m] and y_i . g [m], in the variables w.
+    pub fn gradient_products(&self, g: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let m = self.pairs.len();
+        let parts: Vec<(Vec<f64>, Vec<f64>)> = (0..g.len().div_ceil(BLOCK))
+            .into_par_iter()
+            .map(|b| {
+                let (i, j) = (b * BLOCK, ((b + 1) * BLOCK).min(g.len()));
+                let changes: Vec<Cow<[f32]>> = self
+                    .pairs
+                    .iter()
+                    .map(|[_, y]| match &self.scale {
+                        Some(d) => y[i..j].iter().zip(&d[i..j]).map(|(y, d)| y / d).collect(),
+                        None => Cow::Borrowed(&y[i..j]),
+                    })
+                    .collect();
+                let products = changes.iter().flat_map(|y| changes.iter().map(|z| dot_singles(y, z))).collect();
+                (products, changes.iter().map(|y| dot_mixed(y, &g[i..j])).collect())
+            })
+            .collect();
+        let mut sums = (vec![0.0; m * m], vec![0.0; m]);
+        for (products, with_g) in &parts {
+            sums.0.iter_mut().zip(products).for_each(|(sum, x)| *sum += x);
+            sums.1.iter_mut().zip(with_g).for_each(|(sum, x)| *sum += x);
+        }
+        sums
+    }
+
+    /// out = w - sum_i c_i s_i
+    pub fn subtract_steps(&self, w: &[f64], c: &[f64], out: &mut [f64]) {
+        out.par_chunks_mut(STRIP).with_min_len(BLOCK / STRIP).enumerate().for_each(|(b, out)| {
+            let at = b * STRIP..b * STRIP + out.len();
+            out.copy_from_slice(&w[at.clone()]);
+            for ([s, _], &c) in self.pairs.iter().zip(c) {
+                match &self.scale {
+                    Some(d) => {
+                        for ((o, &s), &d) in out.iter_mut().zip(&s[at.clone()]).zip(&d[at.clone()]) {
+                            *o -= c * f64::from(s) * f64::from(d);
+                        }
+                    }
+                    None => out.iter_mut().zip(&s[at.clone()]).for_each(|(o, &s)| *o -= c * f64::from(s)),
+                }
+            }
+        });
+    }
 }
