@@ -291,7 +291,7 @@ def train_quiet(bench: Bench) -> None:
     trained, kept, wrote = loud.stderr.splitlines()
     assert trained.startswith("trained crf on 24 sentences, ")
     assert re.fullmatch(
-        r"kept iteration \d of 4 \(best dev F1 [\d.]+, objective [\d.]+\)\. Training stopped: reached max_iter=4",
+        r"kept iteration \d of 4 \(best dev F1 [\d.]+, objective [\d.]+\)\. Training ended by max_iter=4 reached",
         kept,
     )
     assert wrote.startswith(f"wrote {bench.path('x')} (")

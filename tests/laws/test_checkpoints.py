@@ -202,7 +202,7 @@ def test_stop_by_callback_leaves_a_checkpoint(tmp_path: Path) -> None:
     whole = tw.CRF(features="S1", max_iter=9, tol=0.0).fit(SMALL)
     tagger = tw.CRF(features="S1", max_iter=9, tol=0.0)
     tagger.fit(SMALL, checkpoint=Checkpoint(path, every="1h"), callbacks=[lambda entry: entry.iteration == 4])
-    assert (tagger.stopped_, len(tagger.history_)) == ("stopped by a callback", 4)
+    assert (tagger.stopped_, len(tagger.history_)) == ("a callback returned True", 4)
     tagger.fit(SMALL, checkpoint=Checkpoint(path, every="1h", resume=True))
     assert saved(tagger, tmp_path / "a") == saved(whole, tmp_path / "b")
 

@@ -362,7 +362,7 @@ def test_certificate_is_in_file_log_and_summary(tmp_path, caplog):
     with caplog.at_level("INFO", logger="tagwise"):
         tagger = tw.CRF(features="S1", l2=3.0, tol=1e-3, verbose=1).fit(train[:220])
     last = tagger.history_[-1]
-    assert tagger.stopped_ == f"certified within {last['gap']:.1e} of the optimum"
+    assert tagger.stopped_ == f"tol={tagger.tol:g}: certified within {last['gap']:.1e} of the optimum"
     assert last["gap"] == pytest.approx((last["objective"] - last["dual"]) / last["objective"])
     assert f"gap {last['gap']:.3g}" in caplog.messages[-1]
     tagger.save(tmp_path / "m.tagwise")

@@ -140,4 +140,4 @@ def test_early_stops_are_reported(name: str, optimizer: str) -> None:
         if result.reason == "no step decreases the objective further":
             assert bounded_gap(seed, name, np.asarray(result.weights), 0.0, 0.1) <= CLOSE
         else:
-            assert result.reason == "reached max_iter=3"
+            assert result.reason == "max_iter=3 reached"

@@ -256,13 +256,13 @@ def rounds(b: Bench) -> None:
     for n in (0, 1, 4):
         tagger = boosted(b, rounds=n)
         assert tagger.rounds_ == long[:n]
-        assert tagger.stopped_ == f"reached rounds={n}"
+        assert tagger.stopped_ == f"rounds={n} reached"
     tagger = boosted(b, rounds=9)
     assert {r.round for r in tagger.rounds_} == set(range(9))
     words, labels = [["a", "b", "b"], ["b", "a"]], [["x", "y", "x"], ["x", "y"]]  # never learnt
     for several, most in ((1, 2000), (64, 384), (4096, 6), (10**6, 6)):
         usual = b.kind(features="S1", features_per_round=several, smoothing=0.0).fit(words, labels)
-        assert usual.stopped_ in (f"reached rounds={most}", "no feature lowers the loss any further")
+        assert usual.stopped_ in (f"rounds={most} reached", "no feature lowers the loss any further")
         assert usual.history_[-1]["rounds"] <= most
 
 

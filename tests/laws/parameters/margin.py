@@ -84,7 +84,7 @@ def max_paths(b: Bench) -> None:
     found = []
     for most in (1, 2, 3):
         tagger = b.fit(P, slack="sequence", max_paths=most, C=0.05, **TIGHT)
-        assert tagger.stopped_.startswith("certified")
+        assert tagger.stopped_.startswith("tol=")
         assert all(entry["truncated"] for entry in tagger.history_)
         exact = svm.primal(dense(tagger, P), P.X, P.y, P.shape, 0.05, "sequence", False, most)
         assert tagger.objective_ == pytest.approx(exact, rel=1e-4)
@@ -110,7 +110,7 @@ def tol(b: Bench) -> None:
         for entry in tagger.history_:
             primal = entry["objective"]
             assert entry["gap"] == pytest.approx((primal - entry["dual"]) / primal, abs=1e-12)
-        assert tagger.stopped_ == f"certified within {gaps[-1]:.1e} of the optimum"
+        assert tagger.stopped_ == f"tol={given:g}: certified within {gaps[-1]:.1e} of the optimum"
     lengths = [len(b.fit(P, tol=given).history_) for given in (0.3, 0.05, 0.001)]
     assert lengths == sorted(set(lengths))
 

@@ -223,7 +223,7 @@ def detail(tagger: Any, test: Corpus, predicted: list[list[str]], report: Report
         "labels": list(tagger.classes_),
         "n_features": tagger.n_features_,
         "history": [
-            {k: entry[k] for k in ("iteration", "objective", "dev_score", "seconds")}
+            {k: entry.get(k) for k in ("iteration", "objective", "dev_score", "seconds")}
             for entry in tagger.history_
         ],
         "counts": count_by_sentence(test, predicted),
