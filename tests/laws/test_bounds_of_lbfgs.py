@@ -25,7 +25,7 @@ def corpus(n: int, seed: int) -> tuple[list[list[str]], list[list[str]]]:
 
 
 CASES: dict[str, dict[str, Any]] = {
-    "small l2": {"l2": 0.001},
+    "small l2": {"l2": 0.01},
     "l2": {"l2": 0.1},
     "order 2": {"l2": 0.1, "order": 2},
     "class weights": {"l2": 0.1, "class_weight": {"L0": 3.0, "L1": 1.0, "L2": 0.5}},

@@ -563,4 +563,4 @@ def test_stop_reason_names_a_parameter_of_the_learner(name: str) -> None:
         return
     never = {"tol": 0.0} if "tol" in parameters_of(kind) else {}
     tagger = kind(features="S1", **{BOUNDS[name]: 2}, **never).fit(X, Y)
-    assert tagger.stopped_ == f"reached {BOUNDS[name]}=2"
+    assert tagger.stopped_ == f"{BOUNDS[name]}=2 reached"

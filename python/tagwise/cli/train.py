@@ -456,4 +456,6 @@ def outcome(tagger: Any) -> str:
     if tagger.stopped_ == "counted":  # a hidden Markov model
         return f"counted labels and features in one pass ({best})"
     ended = tagger.stopped_.partition(", kept iteration")[0]  # which the line begins with
-    return f"kept iteration {tagger.best_iteration_} of {last['iteration']} ({best}). Training ended by {ended}"
+    return (
+        f"kept iteration {tagger.best_iteration_} of {last['iteration']} ({best}). Training ended by {ended}"
+    )

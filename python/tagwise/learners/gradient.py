@@ -242,9 +242,19 @@ def train(
     elif problem.loss in _core.EXPONENTIAL_LOSSES:
         start, warm = into_range(evaluate, states, start, stopping.max_iter)
     convexity = (l2 + (prior.strength if prior else 0.0)) if problem.is_convex and not l1 else 0.0
-    bound = 0.0 if convexity and chosen.name == "lbfgs" and isinstance(evaluate.vectors, HostVectors) else None
+    bound = (
+        0.0 if convexity and chosen.name == "lbfgs" and isinstance(evaluate.vectors, HostVectors) else None
+    )
     steps = refined(
-        problem, evaluate, states, start, stopping.tol, keep=keep, resume=known, bound=bound, convexity=convexity
+        problem,
+        evaluate,
+        states,
+        start,
+        stopping.tol,
+        keep=keep,
+        resume=known,
+        bound=bound,
+        convexity=convexity,
     )
     result = run(_kept(steps, warm), stopping, **options)
     result.warmup = warm
@@ -414,9 +424,7 @@ def _certified(
         return OPTIMIZERS["lbfgs"].run(on, w, n_jobs=n_jobs, scale=scale, **more)
 
     evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
-    rest = refined(
-        problem, evaluate, states, start, tol, keep=keep, resume=known, bound=bound, convexity=l2
-    )
+    rest = refined(problem, evaluate, states, start, tol, keep=keep, resume=known, bound=bound, convexity=l2)
     if step is not None:
         next(rest, None)  # skip the point where the ascent ended
     yield from rest

@@ -293,7 +293,9 @@ def tol(b: Bench) -> None:
 def window(b: Bench) -> None:
     """The last value is compared with the value `window` iterations before."""
     values = curve(b)
-    ends = [len(b.fit(P, optimizer="cg", l2=0.01, tol=0.01, window=given).history_) for given in (1, 2, 5, 10)]
+    ends = [
+        len(b.fit(P, optimizer="cg", l2=0.01, tol=0.01, window=given).history_) for given in (1, 2, 5, 10)
+    ]
     assert ends == [first_level(values, 0.01, given) for given in (1, 2, 5, 10)]
     assert ends == sorted(set(ends))
 
