@@ -1,7 +1,8 @@
-"""Certificates of L-BFGS: lower bounds from the gradient, at small l2 and for losses that dual ascent does not support."""
+"""Certificates of L-BFGS: lower bounds from the gradient, for small l2 and for losses without dual ascent."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("n", [40, 400])
 def test_the_bound_is_below_the_optimum_and_tol_holds(name: str, n: int) -> None:
-    """The kept objective is within `gap_` of the optimum, which a run to 1e-12 finds, and `dual` is below that optimum."""
+    """The objective is within `gap_` of the optimum, which a run to 1e-12 finds, and `dual` is below the optimum."""
     X, y = corpus(n, seed=n)
     tagger = tw.CRF(features="S1", optimizer="lbfgs", tol=1e-4, max_iter=5000, **CASES[name]).fit(X, y)
     exact = tw.CRF(features="S1", optimizer="lbfgs", tol=1e-12, max_iter=5000, **CASES[name]).fit(X, y)
@@ -76,7 +77,7 @@ def test_flattest_minimises_the_norm_of_the_combined_gradient(scaled: bool) -> N
     found, square = pairs.flattest(w, g, float(np.linalg.norm(g)))
     there = hessian @ (found - target)
     assert square == pytest.approx(there @ there, rel=1e-4)
-    changes = np.array([b - a for a, b in zip(gradients[1:], gradients[2:])])
+    changes = np.array([b - a for a, b in itertools.pairwise(gradients[1:])])
     least = np.linalg.lstsq(changes.T, g, rcond=None)[1]
     assert square == pytest.approx(least[0], rel=1e-3)
     assert square < g @ g
@@ -90,7 +91,7 @@ def test_products_do_not_depend_on_the_number_of_threads() -> None:
     found = []
     for n_jobs in (1, 2):
         pairs = CurvaturePairs(6, n_jobs)
-        for (w0, g0), (w1, g1) in zip(points, points[1:]):
+        for (w0, g0), (w1, g1) in itertools.pairwise(points):
             pairs.push(w0, w1, g0, g0 + (w1 - w0) + 0.01 * g1)
         products, out = pairs.gradient_products(points[-1][1]), np.empty(n)
         pairs.subtract_steps(points[-1][0], [0.5] * len(pairs), out)

@@ -37,8 +37,8 @@ from tagwise.scores.protocols import Objective, Precise, Vector
 WARMUP = 6
 #: Number of tokens from which on a sum in double precision is skipped if it changes nothing.
 LARGE = 30_000
-#: A certificate is tried when the estimated gap is below NEAR times `tol`, and again when it has halved. The estimate is
-#: computed if the gradient itself bounds the gap by REACH times `tol`.
+#: A certificate is tried when the estimated gap is below NEAR times `tol`, and again when it has halved. The estimate
+#: is computed if the gradient itself bounds the gap by REACH times `tol`.
 NEAR, REACH = 0.8, 1000.0
 #: Relative rounding error of sums in double precision, subtracted from lower bounds.
 ROUNDING64 = 1e-11

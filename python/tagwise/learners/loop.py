@@ -258,7 +258,8 @@ def run(
                     score,
                     progress.seconds,
                     state.evaluations,
-                    *((state.dual, progress.gap) if state.dual is not None and state.exact else (None, None)),
+                    state.dual if state.exact else None,
+                    progress.gap if state.exact else None,
                     state.measures,
                 )
                 progress.scored(entry, state.w)

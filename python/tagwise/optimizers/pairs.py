@@ -59,9 +59,9 @@ class Pairs:
 
         `norm` is the norm of the gradient g at w.
 
-        The gradient there is g - sum_i c_i y_i if the objective is quadratic, and c minimises the norm of that. Gradients
-        of successive iterates alternate in the directions of large curvature, so that their combination is much
-        smaller than each of them (minimal residual smoothing, Zhou and Walker 1994).
+        The gradient there is g - sum_i c_i y_i if the objective is quadratic, and c minimises the norm of that.
+        Gradients of successive iterates alternate in the directions of large curvature, so that their combination is
+        much smaller than each of them (minimal residual smoothing, Zhou and Walker 1994).
         """
         products, with_g = map(np.array, self._core.gradient_products(gradient))
         gram = products.reshape(len(with_g), len(with_g))

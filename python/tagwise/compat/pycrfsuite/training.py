@@ -187,6 +187,7 @@ class Training:
         reason, w = "resulted in convergence", first.w
         for k, step in enumerate(steps, 1):
             w = step.w
+            assert step.gradient_norm is not None  # L-BFGS computes it
             norm = math.sqrt(_core.dot(w, w))
             log(f"***** Iteration #{k} *****\n")
             log(f"Loss: {step.value:f}\n")
