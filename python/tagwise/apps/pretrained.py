@@ -43,7 +43,7 @@ class TaggerInfo:
         key: Digest of everything that determines the model.
 
     >>> import tagwise as tw
-    >>> info = tw.taggers()[-1]
+    >>> info = tw.list_pretrained()[-1]
     >>> info.name, info.corpus, info.learner
     ('en-ner', 'wnut17-ner', 'crf')
     """
@@ -210,13 +210,13 @@ TAGGERS = {
 }
 
 
-def taggers() -> Listing[TaggerInfo]:
+def list_pretrained() -> Listing[TaggerInfo]:
     """List the pretrained taggers.
 
     Returns:
         A `TaggerInfo` per tagger.
 
-    >>> [info.name for info in taggers()]
+    >>> [info.name for info in list_pretrained()]
     ['en-pos', 'en-upos', 'en-ner']
     """
     return Listing(TAGGERS.values())
@@ -241,7 +241,7 @@ def pretrained(name: str, *, cache: Folder = True, verbose: int = 0) -> Tagger:
     on the test part of the corpus.
 
     Args:
-        name: Name of a tagger. `taggers` lists them.
+        name: Name of a tagger. `list_pretrained` lists them.
         cache: Folder of models, True for the default one, or False to train now and keep nothing. If the folder cannot
             be written, a warning is logged and the tagger is returned all the same.
         verbose: 1 shows a progress line during training.

@@ -15,15 +15,17 @@ NameSource = Callable[[], Iterable[str]]
 
 def _corpora() -> list[str]:
     from tagwise.cli.files import PARTS
-    from tagwise.corpus.bundled import corpora
+    from tagwise.corpus.bundled import list_corpora
 
-    return [name for info in corpora() for name in (info.name, *(f"{info.name}:{part}" for part in PARTS))]
+    return [
+        name for info in list_corpora() for name in (info.name, *(f"{info.name}:{part}" for part in PARTS))
+    ]
 
 
 def _corpus_names() -> list[str]:
-    from tagwise.corpus.bundled import corpora
+    from tagwise.corpus.bundled import list_corpora
 
-    return [info.name for info in corpora()]
+    return [info.name for info in list_corpora()]
 
 
 def _taggers() -> list[str]:

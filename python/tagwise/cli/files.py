@@ -13,8 +13,8 @@ import rich_click as click
 from tagwise.base.exceptions import CorpusError, file_error
 from tagwise.base.parameters import meant
 from tagwise.cli.help import DATA, MACHINE
-from tagwise.corpus.bundled import corpora, load_corpus
-from tagwise.corpus.formats import FORMATS, iter_sentences
+from tagwise.corpus.bundled import list_corpora, load_corpus
+from tagwise.corpus.formats import FORMATS, open_sentences
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.source_lines import Raw
 from tagwise.estimators.sharded.fit import backends
@@ -148,7 +148,7 @@ def input_of(name: str) -> str | IO[bytes]:
 def bundled_corpus(name: str, part: str, label: str | None) -> Corpus | None:
     """Return a part of a bundled corpus (``ewt-pos``, ``ewt-pos:dev``), or None if a file has that name."""
     base, _, named_part = name.partition(":")
-    if os.path.exists(name) or base not in {info.name for info in corpora()}:
+    if os.path.exists(name) or base not in {info.name for info in list_corpora()}:
         return None
     if named_part and named_part not in PARTS:
         raise click.UsageError(
@@ -184,7 +184,7 @@ def read_corpus(
         kind, sentences = read_sentences(name, form, names, label or "label")
         corpus = Corpus(sentences, source="<stdin>" if name == "-" else name)
     except FileNotFoundError as error:
-        if hint := meant(name.partition(":")[0], [info.name for info in corpora()]):
+        if hint := meant(name.partition(":")[0], [info.name for info in list_corpora()]):
             raise file_error(CorpusError, f"{error}{hint}", name, error.errno or 2) from error
         raise
     check_labelled(corpus, kind)
@@ -215,7 +215,7 @@ def read_sentences(
 
     Sentences have no labels if `label` is None.
     """
-    return iter_sentences(input_of(name), form, columns=names, label=label, raw=raw, among=among)
+    return open_sentences(input_of(name), form, columns=names, label=label, raw=raw, among=among)
 
 
 def is_model(path: str) -> bool:

@@ -72,7 +72,7 @@ def pretrained(names: tuple[str, ...], as_json: bool) -> None:
       tagwise pretrained en-pos en-ner
       echo "I love London !" | tagwise tag en-pos --format text
     """
-    from tagwise.apps.pretrained import TAGGERS, taggers
+    from tagwise.apps.pretrained import TAGGERS, list_pretrained
 
     for name in names:
         if name not in TAGGERS:
@@ -82,7 +82,7 @@ def pretrained(names: tuple[str, ...], as_json: bool) -> None:
                 param_hint="NAME",
             )
     entries = [described(TAGGERS[name], load_pretrained(name)) for name in names] or [
-        described(info, info.kept()) for info in taggers()
+        described(info, info.kept()) for info in list_pretrained()
     ]
     if as_json:
         click.echo(json.dumps(entries, ensure_ascii=False, indent=2))

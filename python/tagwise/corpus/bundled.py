@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
-from tagwise.corpus.conll import read_conll
+from tagwise.corpus.formats import read
 from tagwise.corpus.listing import Listing
 from tagwise.corpus.sentence import Corpus
 
@@ -29,7 +29,7 @@ class CorpusInfo:
         files: Names of the train, dev and test files. Dev is None if the corpus has no dev part.
         licence: Source and licence.
 
-    >>> corpora()[0].licence
+    >>> list_corpora()[0].licence
     'Universal Dependencies English Web Treebank, CC BY-SA 4.0'
     """
 
@@ -130,13 +130,13 @@ _CORPORA = {
 _PTB_TRAIN = 3400  # the sample is one file: the first 3,400 sentences are for training, the rest for testing
 
 
-def corpora() -> Listing[CorpusInfo]:
+def list_corpora() -> Listing[CorpusInfo]:
     """List the corpora that `load_corpus` can read.
 
     Returns:
         A description of each corpus (`CorpusInfo`), bundled corpora first.
 
-    >>> [info.name for info in corpora()][:2]
+    >>> [info.name for info in list_corpora()][:2]
     ['ewt-pos', 'wnut17-ner']
     """
     return Listing(_CORPORA.values())
@@ -213,7 +213,7 @@ def load_corpus(
     for part in info.files:
         if part is not None and part not in parts:
             path = folder / f"{part}.txt.gz"
-            parts[part] = read_conll(path, columns=columns, separator="\t", comments=False)
+            parts[part] = read(path, "conll", columns=columns, separator="\t", comments=False)
     train, dev, test = info.files
     if train == test:
         whole = parts[train]

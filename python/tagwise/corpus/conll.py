@@ -12,19 +12,17 @@ from typing import NoReturn
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
-from tagwise.corpus.columns import OpenFile, check_columns
+from tagwise.corpus.columns import OpenFile
 from tagwise.corpus.row_blocks import StringCache, blocks, doc_of, tidy_spaces, tidy_tabs
-from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.sentence import Sentence
 from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.streams import (
     File,
     check_size,
     fail,
     limit,
-    open_text,
     refuse_breaks,
     shown,
-    source_name,
     writer,
 )
 
@@ -156,50 +154,6 @@ def is_comment_or_docstart(line: str) -> bool:
     return is_comment(line) or line.startswith(DOCSTART)
 
 
-def iter_conll(
-    file: File,
-    columns: Sequence[str] | None = None,
-    label: str | None = "label",
-    *,
-    separator: str | None = None,
-    comments: bool | None = None,
-    optional_label: bool = False,
-    encoding: str = "utf-8",
-) -> Iterator[Sentence]:
-    """Iterate over the sentences of a CoNLL file without holding the whole file in memory.
-
-    Args:
-        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        columns: sequence of str or None, default=None. One name per column, '_' to skip a column. None means word,
-            pos, chunk, col4, ... with the label in the last column.
-        label: str or None, default="label". Name of the label column. Use None for a file without labels.
-        separator: str or None, default=None. A tab, or ' ' for runs of spaces and tabs. None means a tab if the
-            first rows contain one. Set it if the detection is wrong.
-        comments: bool or None, default=None. Whether lines that begin with # and have no tab are comments. None
-            means True for files with several columns separated by tabs, where such a line cannot be a token.
-        optional_label: bool, default=False. Accept a file that lacks the label column, if that is the last of
-            ``columns``. Set it to read labelled and unlabelled files alike.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
-
-    Returns:
-        An iterator over `Sentence` objects, one per block of rows. A ``-DOCSTART-`` row begins a
-            document and is not a sentence.
-
-    Raises:
-        CorpusError: An argument is not valid, the file cannot be read, or a row has the wrong number of columns.
-            Errors in the file include the line number and are raised during iteration.
-
-    >>> import io
-    >>> [s.labels for s in iter_conll(io.StringIO("EU NNP B-ORG\\n\\nHi UH O\\n"))]
-    [['B-ORG'], ['O']]
-    """
-    names, label = check_columns(columns, label)
-    if separator not in (None, "\t", " "):
-        raise CorpusError(f"separator={separator!r} is neither a tab nor a space. Pass '\\t', ' ' or None.")
-    name, chunks = open_text(file, encoding)
-    return conll_sentences(chunks, Columns(name, names, label, optional_label), separator, comments)
-
-
 def detect(head: str, rows: list[str]) -> bool:
     """Return whether the first lines of a text are rows of columns: tabs, document marks, or rows of equal width."""
     if any("\t" in row for row in rows) or DOCSTART in head:
@@ -241,11 +195,25 @@ def ragged(head: str) -> tuple[int, str, int] | None:
     return None
 
 
-def iter_open(file: OpenFile) -> Iterator[Sentence]:
-    """Return the sentences of an open file."""
+def iter_open(
+    file: OpenFile, *, separator: str | None = None, comments: bool | None = None
+) -> Iterator[Sentence]:
+    """Return the sentences of an open file. A ``-DOCSTART-`` row begins a document and is not a sentence.
+
+    Args:
+        file: The file, with the requested columns.
+        separator: A tab, or ' ' for runs of spaces and tabs. None means a tab if the first rows contain one.
+        comments: Whether lines that begin with # and have no tab are comments. None means True for files with several
+            columns separated by tabs, where such a line cannot be a token.
+
+    Raises:
+        CorpusError: `separator` is not valid, or a row has the wrong number of columns.
+    """
+    if separator not in (None, "\t", " "):
+        raise CorpusError(f"separator={separator!r} is neither a tab nor a space. Pass '\\t', ' ' or None.")
     state = Columns(file.name, file.columns, file.label, file.optional_label)
     state.raw = file.raw
-    return conll_sentences(file.chunks, state, None, None)
+    return conll_sentences(file.chunks, state, separator, comments)
 
 
 def conll_sentences(
@@ -300,55 +268,6 @@ def conll_sentences(
         if kept:
             yield state.sentence(begin, "\n".join(kept), tuple(pending), doc)
             pending, doc = [], None
-
-
-def read_conll(
-    file: File,
-    columns: Sequence[str] | None = None,
-    label: str | None = "label",
-    *,
-    separator: str | None = None,
-    comments: bool | None = None,
-    optional_label: bool = False,
-    encoding: str = "utf-8",
-) -> Corpus:
-    r"""Read a CoNLL file: one token per line, a blank line between sentences.
-
-    Args:
-        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        columns: sequence of str or None, default=None. One name per column, '_' to skip a column. None means word,
-            pos, chunk, col4, ... with the label in the last column.
-        label: str or None, default="label". Name of the label column. Use None for a file without labels.
-        separator: str or None, default=None. A tab, or ' ' for runs of spaces and tabs. None means a tab if the
-            first rows contain one. Set it if the detection is wrong.
-        comments: bool or None, default=None. Whether lines that begin with # and have no tab are comments. None
-            means True for files with several columns separated by tabs, where such a line cannot be a token.
-        optional_label: bool, default=False. Accept a file that lacks the label column, if that is the last of
-            ``columns``. Set it to read labelled and unlabelled files alike.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
-
-    Returns:
-        A `Corpus`. ``-DOCSTART-`` rows begin documents and are not sentences.
-
-    Raises:
-        CorpusError: An argument is not valid, the file cannot be read, or a row has the wrong number of columns.
-
-    >>> import io
-    >>> read_conll(io.StringIO("a DT\ndog NN\n\nit PRP\n")).labels
-    [['DT', 'NN'], ['PRP']]
-    """
-    names, kept_label = check_columns(columns, label)
-    sentences = iter_conll(
-        file,
-        columns,
-        label,
-        separator=separator,
-        comments=comments,
-        optional_label=optional_label,
-        encoding=encoding,
-    )
-    kept = [n for n in names or () if n != "_"]
-    return Corpus(sentences, columns=kept, label=kept_label if kept else None, source=source_name(file))
 
 
 def format_conll(

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
 from tagwise.corpus.columns import OpenFile
 from tagwise.corpus.row_blocks import StringCache, blocks, doc_of, tidy_tabs
-from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.sentence import Sentence
 from tagwise.corpus.streams import (
     File,
     check_size,
     fail,
     limit,
-    open_text,
     refuse_breaks,
     shown,
-    source_name,
     writer,
 )
 
@@ -31,45 +29,6 @@ _RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})$", re.ASCII)
 _EMPTY_NODE = re.compile(r"(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})$", re.ASCII)
 
 
-def iter_conllu(
-    file: File, columns: Sequence[str] | None = None, label: str | None = "upos", *, encoding: str = "utf-8"
-) -> Iterator[Sentence]:
-    r"""Iterate over the sentences of a CoNLL-U file without holding the whole file in memory.
-
-    Sentences keep their comments, multiword tokens (``3-4``) and empty nodes (``5.1``), and `write_conllu` writes
-    them back. ``# newdoc`` begins a document.
-
-    Args:
-        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        columns: sequence of str or None, default=None. Columns to keep, out of word (FORM), lemma, upos, xpos,
-            feats, head, deprel, deps and misc. None means all. Name fewer to save memory.
-        label: str or None, default="upos". Name of the label column. Use None for unlabelled sentences.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
-
-    Returns:
-        An iterator over `Sentence` objects, one per block of rows.
-
-    Raises:
-        CorpusError: An argument is not valid, the file cannot be read, or a row is not valid CoNLL-U. Errors in the
-            file include its line number and are raised during iteration.
-
-    >>> import io
-    >>> rows = io.StringIO("1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n\n")
-    >>> [(sentence.tokens, sentence.labels) for sentence in iter_conllu(rows)]
-    [(['Dogs'], ['NOUN'])]
-    """
-    names = CONLLU_COLUMNS if columns is None else tuple(columns)
-    unknown = [n for n in names if n not in CONLLU_COLUMNS]
-    if unknown or not names or len(set(names)) != len(names) or (label is not None and label not in names):
-        raise CorpusError(
-            f"columns={names!r} with label={label!r}: a CoNLL-U file has the columns "
-            f"{', '.join(CONLLU_COLUMNS)}. "
-            "Name some of these, each once, the label among them."
-        )
-    name, chunks = open_text(file, encoding)
-    return conllu_sentences(name, chunks, names, label)
-
-
 def detect(head: str, rows: list[str]) -> bool:
     """Return whether the first line with a token has ten cells, the first of them a number."""
     cells = next((row for row in rows if row[0] != "#"), "").split("\t")  # a comment may contain tabs
@@ -77,7 +36,11 @@ def detect(head: str, rows: list[str]) -> bool:
 
 
 def iter_open(file: OpenFile) -> Iterator[Sentence]:
-    """Return the sentences of an open file. Without named columns, ``label`` means upos."""
+    """Return the sentences of an open file. Without named columns, ``label`` means upos.
+
+    Sentences keep their comments, multiword tokens (``3-4``) and empty nodes (``5.1``), and `write_conllu` writes
+    them back. ``# newdoc`` begins a document.
+    """
     names, label = file.columns, file.label
     label = "upos" if label == "label" and names is None else label
     requested = dict.fromkeys((*(names or ()), *((label,) if label else ())))
@@ -159,7 +122,7 @@ def _bad_conllu_row(name: str, line: int, text: str, cells: list[str]) -> NoRetu
             line,
             f"{len(cells)} column{'s' * (len(cells) != 1)} in {shown(text)}, "
             "expected the 10 of CoNLL-U separated by tabs",
-            "Give all ten (_ for no value), or read the file with read_conll.",
+            "Give all ten (_ for no value), or read the file with format='conll'.",
         )
     column = ("id", *CONLLU_COLUMNS)[cells.index("")]
     fail(name, line, f"an empty value in column {column} of {shown(text)}", "Write _ for a missing value.")
@@ -202,35 +165,6 @@ def _split_rows(
     if not tokens:
         fail(name, line, "a sentence without tokens", "Give at least one row with the id 1.")
     return tokens, tuple(extra)
-
-
-def read_conllu(
-    file: File, columns: Sequence[str] | None = None, label: str | None = "upos", *, encoding: str = "utf-8"
-) -> Corpus:
-    r"""Read a CoNLL-U file.
-
-    Sentences keep their comments, multiword tokens (``3-4``) and empty nodes (``5.1``), and `write_conllu` writes
-    them back. ``# newdoc`` begins a document.
-
-    Args:
-        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        columns: sequence of str or None, default=None. Columns to keep, out of word (FORM), lemma, upos, xpos,
-            feats, head, deprel, deps and misc. None means all. Name fewer to save memory.
-        label: str or None, default="upos". Name of the label column. Use None for unlabelled sentences.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
-
-    Returns:
-        A `Corpus` with these columns.
-
-    Raises:
-        CorpusError: An argument is not valid, the file cannot be read, or a row is not valid CoNLL-U.
-
-    >>> import io
-    >>> read_conllu(io.StringIO("1\tDogs\tdog\tNOUN\tNNS\t_\t0\troot\t_\t_\n"), label="xpos").labels
-    [['NNS']]
-    """
-    sentences = iter_conllu(file, columns, label, encoding=encoding)
-    return Corpus(sentences, columns=columns or CONLLU_COLUMNS, label=label, source=source_name(file))
 
 
 def format_conllu(sentence: Sentence, *, label_column: str = "upos") -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
@@ -27,18 +29,20 @@ class CorpusFormat:
         endings: File extensions. The first format with an extension is used to write such files.
         priority: Position in the order in which detection tries the formats.
         detect: Returns whether a text has this format, given its first lines and those of them that hold tokens.
-        sentences: Returns the sentences of an open file.
-        write: Writes sentences to a file.
+        sentences: Returns the sentences of an open file. Its keyword arguments are the options for reading.
+        write: Writes sentences to a file. Its keyword arguments are the options for writing.
         unnamed: Whether the columns of a file have no names.
+        columns: Columns of a file without sentences.
     """
 
     name: str
     endings: tuple[str, ...]
     priority: int
     detect: Callable[[str, list[str]], bool]
-    sentences: Callable[[OpenFile], Iterator[Sentence]]
-    write: Callable[[Iterable[Sentence], File], None]
+    sentences: Callable[..., Iterator[Sentence]]
+    write: Callable[..., None]
     unnamed: bool = False
+    columns: tuple[str, ...] = ()
 
 
 TABLE: dict[str, CorpusFormat] = {
@@ -47,9 +51,25 @@ TABLE: dict[str, CorpusFormat] = {
         CorpusFormat(
             "conll", (".tsv", ".conll"), 3, conll.detect, conll.iter_open, conll.write_conll, unnamed=True
         ),
-        CorpusFormat("conllu", (".conllu",), 2, conllu.detect, conllu.iter_open, conllu.write_conllu),
+        CorpusFormat(
+            "conllu",
+            (".conllu",),
+            2,
+            conllu.detect,
+            conllu.iter_open,
+            conllu.write_conllu,
+            columns=conllu.CONLLU_COLUMNS,
+        ),
         CorpusFormat(jsonl.NAME, (".jsonl", ".ndjson"), 1, jsonl.detect, jsonl.iter_open, jsonl.write_jsonl),
-        CorpusFormat("text", (), 4, pretokenized.detect, pretokenized.iter_open, pretokenized.write_text),
+        CorpusFormat(
+            "text",
+            (),
+            4,
+            pretokenized.detect,
+            pretokenized.iter_open,
+            pretokenized.write_text,
+            columns=("word",),
+        ),
         CorpusFormat(
             span_jsonl.NAME,
             (".jsonl", ".ndjson"),
@@ -57,8 +77,17 @@ TABLE: dict[str, CorpusFormat] = {
             span_jsonl.detect,
             span_jsonl.iter_open,
             span_jsonl.write_spans,
+            columns=("word", "label"),
         ),
-        CorpusFormat(raw_text.NAME, (), 5, raw_text.detect, raw_text.iter_open, raw_text.write_raw),
+        CorpusFormat(
+            raw_text.NAME,
+            (),
+            5,
+            raw_text.detect,
+            raw_text.iter_open,
+            raw_text.write_raw,
+            columns=("word",),
+        ),
     )
 }
 FORMATS = tuple(TABLE)
@@ -102,7 +131,25 @@ def _check_format(format: str | None) -> None:
         )
 
 
-def iter_sentences(
+def _options_of(function: Callable[..., Any]) -> list[str]:
+    """Return the names of the keyword arguments of a reader or writer."""
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+
+def _check_options(format: str, options: Mapping[str, Any], role: Callable[[CorpusFormat], Any]) -> None:
+    """Raise a CorpusError if the reader or writer of a format, selected by `role`, lacks one of the options."""
+    known = _options_of(role(TABLE[format]))
+    for name in options:
+        if name in known:
+            continue
+        others = [found.name for found in TABLE.values() if name in _options_of(role(found))]
+        remedy = f"Pass format={' or format='.join(map(repr, others))}" if others else "Drop it"
+        own = f"Its options are {', '.join(known)}" if known else "It has no options of its own"
+        raise CorpusError(f"format={format!r} has no option {name!r}{meant(name, known)}. {own}. {remedy}.")
+
+
+def open_sentences(
     file: File,
     format: str | None = None,
     *,
@@ -112,11 +159,12 @@ def iter_sentences(
     optional_label: bool = False,
     raw: Raw | None = None,
     among: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
 ) -> tuple[str, Iterator[Sentence]]:
     """Return the format of a file, and an iterator over its sentences.
 
     If `format` is None, the extension determines it, or else the first lines do. `among` restricts the candidates.
-    In CoNLL-U, ``label="label"`` means upos. `raw` receives the unmodified lines.
+    In CoNLL-U, ``label="label"`` means upos. `raw` receives the unmodified lines. `options` are those of the format.
     """
     _check_format(format)
     requested = (columns, label)
@@ -151,7 +199,54 @@ def iter_sentences(
         chunks = itertools.chain([head] if head else [], chunks)
     if format == jsonl.NAME:  # keys of the file are accepted in place of column names
         names, label = check_columns(*jsonl.own_names(*requested))
-    return format, TABLE[format].sentences(OpenFile(name, chunks, names, label, optional_label, raw))
+    _check_options(format, options or {}, lambda found: found.sentences)
+    opened = OpenFile(name, chunks, names, label, optional_label, raw)
+    return format, TABLE[format].sentences(opened, **(options or {}))
+
+
+def iter_sentences(
+    file: File,
+    format: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    label: str | None = "label",
+    encoding: str = "utf-8",
+    optional_label: bool = False,
+    **options: Any,
+) -> Iterator[Sentence]:
+    r"""Iterate over the sentences of a corpus file of any format, without holding the file in memory.
+
+    Args:
+        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
+        format: str or None, default=None. One of "conll", "conllu", "jsonl", "text", "spans" and "raw". None means
+            detection by the file extension, or else by the first lines. Set it if the detection is wrong.
+        columns: sequence of str or None, default=None. Column names, as in `read`.
+        label: str or None, default="label". Name of the label column, for which CoNLL-U uses upos by default. Use
+            None for unlabelled sentences.
+        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+        optional_label: bool, default=False. Accept a CoNLL file that lacks the label column, as in `read`.
+        options: Options of the format, as in `read`.
+
+    Returns:
+        An iterator over `Sentence` objects.
+
+    Raises:
+        CorpusError: An argument is not valid, the format has no such option, or the file cannot be read or is not valid
+            in its format. Errors in the file are raised during iteration and include the line number.
+
+    >>> import io
+    >>> [sentence.labels for sentence in iter_sentences(io.StringIO("EU NNP B-ORG\n\nHi UH O\n"), "conll")]
+    [['B-ORG'], ['O']]
+    """
+    return open_sentences(
+        file,
+        format,
+        columns=columns,
+        label=label,
+        encoding=encoding,
+        optional_label=optional_label,
+        options=options,
+    )[1]
 
 
 def read(
@@ -162,38 +257,66 @@ def read(
     label: str | None = "label",
     encoding: str = "utf-8",
     optional_label: bool = False,
+    **options: Any,
 ) -> Corpus:
     r"""Read a corpus file of any format.
+
+    - "conll": one token per line with its columns, a blank line between sentences. A ``-DOCSTART-`` row begins a
+      document.
+    - "conllu": CoNLL-U. Sentences keep comments, multiword tokens (``3-4``) and empty nodes (``5.1``).
+    - "jsonl": one sentence per line, such as ``{"tokens": [...], "labels": [...], "pos": [...]}`` or an array of
+      tokens. Every array with one string per token is a column. Other keys are kept in ``Sentence.meta``.
+    - "text": one sentence per line, tokens separated by spaces.
+    - "spans": one text per line with offsets in characters, such as
+      ``{"text": "In Oslo", "spans": [{"start": 3, "end": 7, "label": "LOC"}]}``.
+    - "raw": one text per line, not tokenized.
 
     Args:
         file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
         format: str or None, default=None. One of "conll", "conllu", "jsonl", "text", "spans" and "raw". None means
             detection by the file extension, or else by the first lines. Set it if the detection is wrong.
-        columns: sequence of str or None, default=None. Column names, '_' to skip a column. See `read_conll`,
-            `read_conllu` and `read_jsonl` for the meaning of None.
+        columns: sequence of str or None, default=None. Names of the columns to keep. For CoNLL one name per column of
+            the file, '_' to skip a column. None means all columns, which for CoNLL are word, pos, chunk, col4, ... with
+            the label last. Name fewer to save memory.
         label: str or None, default="label". Name of the label column, for which CoNLL-U uses upos by default. Use
             None for unlabelled sentences.
         encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
         optional_label: bool, default=False. Accept a CoNLL file that lacks the label column, if that is the last of
             ``columns``. Set it to read labelled and unlabelled files alike.
+        options: Options of the format.
+            "conll": `separator` is a tab, or ' ' for runs of spaces and tabs, detected by default. `comments` is
+            whether lines that begin with # and have no tab are comments, by default if columns are separated by tabs.
+            "spans" and "raw": `tokenizer` is a `Tokenizer` or a function that maps a text to its tokens.
+            "spans": `scheme` is the label scheme, "IOB2" by default, or "token" if every token has a span of its own.
+            `misaligned` is the treatment of spans that do not begin and end at tokens: "error" (the default), "expand",
+            "shrink" or "drop".
 
     Returns:
-        A `Corpus`.
+        A `Corpus`. A text of "spans" or "raw" may be several of its sentences.
 
     Raises:
-        CorpusError: An argument is not valid, or the file cannot be read or is not valid in its format.
+        CorpusError: An argument is not valid, the format has no such option, or the file cannot be read or is not valid
+            in its format.
 
     >>> import io
     >>> read(io.StringIO("a\tDT\ndog\tNN\n"), "conll").labels
     [['DT', 'NN']]
+    >>> read(io.StringIO("It's late. Go!"), "raw", tokenizer=str.split).tokens
+    [["It's", 'late.', 'Go!']]
     """
-    _, sentences = iter_sentences(
-        file, format, columns=columns, label=label, encoding=encoding, optional_label=optional_label
+    format, sentences = open_sentences(
+        file,
+        format,
+        columns=columns,
+        label=label,
+        encoding=encoding,
+        optional_label=optional_label,
+        options=options,
     )
-    return collect(sentences, file, columns, label)
+    return collect(sentences, file, TABLE[format].columns if columns is None else columns, label)
 
 
-def write(sentences: Iterable[Sentence], file: File, format: str | None = None) -> None:
+def write(sentences: Iterable[Sentence], file: File, format: str | None = None, **options: Any) -> None:
     r"""Write sentences in any format.
 
     Args:
@@ -202,9 +325,17 @@ def write(sentences: Iterable[Sentence], file: File, format: str | None = None) 
             extensions .gz, .xz and .bz2 compress it.
         format: str or None, default=None. One of "conll", "conllu", "jsonl", "text", "spans" and "raw". None means
             the format of the file extension, or else CoNLL columns.
+        options: Options of the format.
+            "conll": `columns` to write, in this order, all by default. `separator`, a tab by default, or a space for
+            programs that do not accept tabs. `documents`, whether to write a ``-DOCSTART-`` row at the beginning of
+            each document, True by default. `comments`, whether to write the comments of sentences, False by default.
+            "conllu": `label_column`, column for labels whose own column is not part of CoNLL-U, "upos" by default.
+            "text": `join`, separator between each token and its label, as in ``dog/NN``. By default no labels are
+            written.
 
     Raises:
-        CorpusError: The format is unknown, it cannot hold one of the values, or the file cannot be written.
+        CorpusError: The format is unknown or has no such option, it cannot hold one of the values, or the file cannot
+            be written.
 
     >>> from pathlib import Path
     >>> import tagwise as tw
@@ -213,4 +344,6 @@ def write(sentences: Iterable[Sentence], file: File, format: str | None = None) 
     '{"tokens": ["a", "dog"], "labels": ["DT", "NN"]}\n'
     """
     _check_format(format)
-    TABLE[format or format_of_name(source_name(file)) or DEFAULT].write(sentences, file)
+    chosen = format or format_of_name(source_name(file)) or DEFAULT
+    _check_options(chosen, options, lambda found: found.write)
+    TABLE[chosen].write(sentences, file, **options)

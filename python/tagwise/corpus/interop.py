@@ -15,7 +15,7 @@ from typing import Any
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
-from tagwise.corpus.conllu import iter_conllu
+from tagwise.corpus.formats import read
 from tagwise.corpus.sentence import Corpus, Sentence
 
 #: Column names that are recognized if no column is specified, ignoring case.
@@ -123,7 +123,7 @@ def corpus_of(
         text = io.StringIO("".join(tokens.serialize() for tokens in X))
         label = label or "upos"
         names = dict.fromkeys(("word", *columns, label))
-        return Corpus(list(iter_conllu(text, tuple(names), label)), columns=tuple(names), label=label)
+        return read(text, "conllu", columns=tuple(names), label=label)
     if kind == "tagged" or is_tagged(X):
         return Corpus(list(_from_tagged(X, columns, label or "label")))
     raise CorpusError(

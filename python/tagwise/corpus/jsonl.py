@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tagwise.corpus.columns import OpenFile, check_columns, collect
+from tagwise.corpus.columns import OpenFile
 from tagwise.corpus.row_blocks import lines_of
-from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.streams import File, fail, open_text, refuse_breaks, shown, writer
+from tagwise.corpus.sentence import Sentence
+from tagwise.corpus.streams import File, fail, refuse_breaks, shown, writer
 
 NAME = "jsonl"
 _TO_COLUMN = {"tokens": "word", "words": "word", "labels": "label", "tags": "label"}
@@ -30,39 +30,6 @@ def own_names(columns: Sequence[str] | None, label: str | None) -> tuple[Sequenc
     return names, label if label in names else _TO_COLUMN.get(str(label), label)
 
 
-def iter_jsonl(
-    file: File, columns: Sequence[str] | None = None, label: str | None = "label", *, encoding: str = "utf-8"
-) -> Iterator[Sentence]:
-    """Iterate over the sentences of a JSONL file without holding the whole file in memory.
-
-    Each line is an object such as ``{"tokens": [...], "labels": [...], "pos": [...]}`` or an array of tokens.
-    ``tokens`` (or ``words``) is the column ``word`` and ``labels`` (or ``tags``) is the column ``label``. Every other
-    array with one string per token is a column of that name. ``newdoc`` begins a document. Other keys are kept in
-    ``Sentence.meta``.
-
-    Args:
-        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        columns: sequence of str or None, default=None. Columns to keep, by column name or key. None means the columns
-            of the first line.
-        label: str or None, default="label". Label column, by column name or key. Use None for unlabelled sentences.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
-
-    Returns:
-        An iterator over `Sentence` objects, one per line.
-
-    Raises:
-        CorpusError: An argument is not valid, the file cannot be read, or a line is not a valid sentence. Errors in
-            the file include its line number and are raised during iteration.
-
-    >>> import io
-    >>> [sentence.labels for sentence in iter_jsonl(io.StringIO('{"tokens": ["a", "dog"], "labels": ["DT", "NN"]}'))]
-    [['DT', 'NN']]
-    """
-    names, label = check_columns(*own_names(columns, label))
-    name, chunks = open_text(file, encoding)
-    return jsonl_sentences(name, chunks, names, label)
-
-
 def is_column(value: object, size: int) -> bool:
     return isinstance(value, list) and len(value) == size and all(isinstance(v, str) for v in value)
 
@@ -79,7 +46,13 @@ def detect(head: str, rows: list[str]) -> bool:
 
 
 def iter_open(file: OpenFile) -> Iterator[Sentence]:
-    """Return the sentences of an open file."""
+    """Return the sentences of an open file, one per line.
+
+    Each line is an object such as ``{"tokens": [...], "labels": [...], "pos": [...]}`` or an array of tokens.
+    ``tokens`` (or ``words``) is the column ``word`` and ``labels`` (or ``tags``) is the column ``label``. Every other
+    array with one string per token is a column of that name. ``newdoc`` begins a document. Other keys are kept in
+    ``Sentence.meta``.
+    """
     return jsonl_sentences(file.name, file.chunks, file.columns, file.label)
 
 
@@ -156,37 +129,6 @@ def jsonl_sentences(
         fields = {n: found[n] for n in kept}
         refuse_breaks(name, fields.get(label or ""), line)
         yield Sentence(fields, label, comments=tuple(comments), doc=begins, line=line, meta=meta)
-
-
-def read_jsonl(
-    file: File, columns: Sequence[str] | None = None, label: str | None = "label", *, encoding: str = "utf-8"
-) -> Corpus:
-    """Read a JSONL file with one sentence per line.
-
-    Each line is an object such as ``{"tokens": [...], "labels": [...], "pos": [...]}`` or an array of tokens.
-    ``tokens`` (or ``words``) is the column ``word`` and ``labels`` (or ``tags``) is the column ``label``. Every other
-    array with one string per token is a column of that name. ``newdoc`` begins a document. Other keys are kept in
-    ``Sentence.meta``.
-
-    Args:
-        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        columns: sequence of str or None, default=None. Columns to keep, by column name or key. None means the columns
-            of the first line.
-        label: str or None, default="label". Label column, by column name or key. Use None for unlabelled sentences.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
-
-    Returns:
-        A `Corpus`.
-
-    Raises:
-        CorpusError: An argument is not valid, the file cannot be read, or a line is not a valid sentence.
-
-    >>> import io
-    >>> read_jsonl(io.StringIO('{"tokens": ["a", "dog"], "labels": ["DT", "NN"]}')).labels
-    [['DT', 'NN']]
-    """
-    columns, label = own_names(columns, label)
-    return collect(iter_jsonl(file, columns, label, encoding=encoding), file, columns, label)
 
 
 def format_jsonl(sentence: Sentence) -> str:

@@ -7,29 +7,8 @@ from collections.abc import Iterable, Iterator
 from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.columns import OpenFile
 from tagwise.corpus.row_blocks import lines_of
-from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.streams import File, open_text, shown, source_name, writer
-
-
-def iter_text(file: File, *, encoding: str = "utf-8") -> Iterator[Sentence]:
-    r"""Iterate over the sentences of a tokenized text: one sentence per line, tokens separated by spaces.
-
-    Args:
-        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
-
-    Returns:
-        An iterator over unlabelled `Sentence` objects with the column ``word``. Blank lines are skipped.
-
-    Raises:
-        CorpusError: The file cannot be read or has another encoding. Errors in the file are raised during iteration.
-
-    >>> import io
-    >>> [sentence.tokens for sentence in iter_text(io.StringIO("a dog\na cat"))]
-    [['a', 'dog'], ['a', 'cat']]
-    """
-    _, chunks = open_text(file, encoding)
-    return text_sentences(chunks)
+from tagwise.corpus.sentence import Sentence
+from tagwise.corpus.streams import File, shown, writer
 
 
 def detect(head: str, rows: list[str]) -> bool:
@@ -38,7 +17,7 @@ def detect(head: str, rows: list[str]) -> bool:
 
 
 def iter_open(file: OpenFile) -> Iterator[Sentence]:
-    """Return the sentences of an open file."""
+    """Return the sentences of an open file: one per line, tokens separated by spaces. Blank lines are skipped."""
     return text_sentences(file.chunks)
 
 
@@ -50,26 +29,6 @@ def text_sentences(chunks: Iterator[str]) -> Iterator[Sentence]:
         if "" in words:
             words = [w for w in words if w]
         yield Sentence({"word": words}, line=number)
-
-
-def read_text(file: File, *, encoding: str = "utf-8") -> Corpus:
-    r"""Read a tokenized text: one sentence per line, tokens separated by spaces. For untokenized text, use `read_raw`.
-
-    Args:
-        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
-
-    Returns:
-        An unlabelled `Corpus` with the column ``word``. Blank lines are skipped.
-
-    Raises:
-        CorpusError: The file cannot be read or has another encoding.
-
-    >>> import io
-    >>> len(read_text(io.StringIO("a dog\na cat")))
-    2
-    """
-    return Corpus(iter_text(file, encoding=encoding), columns=("word",), source=source_name(file))
 
 
 def format_text(sentence: Sentence, *, join: str | None = None) -> str:

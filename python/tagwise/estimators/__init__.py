@@ -23,7 +23,9 @@ from tagwise.estimators.base import Tagger
 from tagwise.estimators.baselines import HMM, MEMM
 from tagwise.estimators.boosting import Boosting
 from tagwise.estimators.crf import CRF, LOSSES
+from tagwise.estimators.documents import spacy_component
 from tagwise.estimators.mira import AROW, MIRA, PassiveAggressive
+from tagwise.estimators.path import RegularizationPath, regularization_path
 from tagwise.estimators.perceptron import Perceptron
 from tagwise.estimators.svm import HMSVM
 from tagwise.estimators.task import TRANSIENT
@@ -44,9 +46,12 @@ __all__ = [
     "Iteration",
     "PassiveAggressive",
     "Perceptron",
+    "RegularizationPath",
     "Tagger",
     "has_probabilities",
     "load",
+    "regularization_path",
+    "spacy_component",
 ]
 
 #: Learners by their names on the command line.

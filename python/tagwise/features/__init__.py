@@ -5,7 +5,7 @@ from tagwise.features.inputs import Inputs, Kind, columns_of, kind_of
 from tagwise.features.recipe import Function, Recipe, file_columns
 from tagwise.features.resolve import recipe_for, resolve
 from tagwise.features.sets import SETS, template_text
-from tagwise.features.vectors import Vectors, vectors
+from tagwise.features.vectors import Vectors
 
 __all__ = [
     "SETS",
@@ -23,5 +23,4 @@ __all__ = [
     "recipe_for",
     "resolve",
     "template_text",
-    "vectors",
 ]

@@ -243,7 +243,7 @@ class Recipe:
         if vectors is None and self.dense is not None and len(data):
             raise CorpusError(
                 f"the model was trained on vectors of {self.dense.size} numbers per token, X has none. Pass arrays, "
-                "or tagwise.vectors(X, arrays)."
+                "or tagwise.Vectors.of(X, arrays)."
             )
         if self.dense is None:
             raise CorpusError("X has vectors, but the model was trained without. Pass only the sentences.")

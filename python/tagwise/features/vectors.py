@@ -1,6 +1,6 @@
 """Token vectors (embeddings): an array [T, D] per sentence, alone or combined with tokens or attributes.
 
->>> X = vectors([["a", "b"], ["c"]], np.ones((3, 4)), scale=0.5)
+>>> X = Vectors.of([["a", "b"], ["c"]], np.ones((3, 4)), scale=0.5)
 >>> X[0].sentence, X[0].values.shape, X[0].values.dtype
 (['a', 'b'], (2, 4), dtype('float32'))
 """
@@ -56,6 +56,44 @@ class Vectors:
         self.sentence = [()] * len(self.values) if sentence is None else sentence
         self.scale = checked_scale(scale)
 
+    @classmethod
+    def of(cls, X: Any, values: Any, *, scale: float | str | None = None) -> list[Vectors]:
+        """Combine sentences with the vectors of their tokens.
+
+        Args:
+            X: iterable of sentences. Sentences of any kind.
+            values: sequence of arrays or array. One array [T, D] per sentence, or one array [tokens, D] for all
+                sentences in order.
+            scale: float, "auto" or None, default=None. Factor of the values, see `Vectors`. Use "auto" if they are much
+                larger or smaller than 1.
+
+        Returns:
+            A list of `Vectors`, to be used as X in `fit` and `predict`.
+
+        Raises:
+            CorpusError: The number of vectors differs from the number of tokens or sentences, or an array is not valid.
+            ParameterError: ``scale`` is not valid.
+
+        >>> [sentence.values.tolist() for sentence in Vectors.of([["a"], ["b", "c"]], [[[1.0]], [[2.0], [3.0]]])]
+        [[[1.0]], [[2.0], [3.0]]]
+        """
+        sentences = list(X)
+        if getattr(values, "ndim", None) == 2:
+            whole = matrix_of(values)
+            ends = np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64)
+            if len(whole) != (ends[-1] if len(ends) else 0):
+                raise CorpusError(
+                    f"{len(whole)} vectors for {ends[-1] if len(ends) else 0} tokens. Give one vector per token."
+                )
+            parts: Sequence[Any] = np.split(whole, ends[:-1]) if len(ends) else []
+        else:
+            parts = list(values)
+        if len(parts) != len(sentences):
+            raise CorpusError(
+                f"{len(parts)} arrays of vectors for {len(sentences)} sentences. Give one array per sentence."
+            )
+        return [cls(part, sentence, scale=scale) for part, sentence in zip(parts, sentences)]
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -99,44 +137,6 @@ def matrix_of(values: Any) -> Matrix:
             f"{found.shape}. Give one row of numbers per token."
         )
     return np.ascontiguousarray(found, dtype=np.float32)
-
-
-def vectors(X: Any, values: Any, *, scale: float | str | None = None) -> list[Vectors]:
-    """Combine sentences with the vectors of their tokens.
-
-    Args:
-        X: iterable of sentences. Sentences of any kind.
-        values: sequence of arrays or array. One array [T, D] per sentence, or one array [tokens, D] for all sentences
-            in order.
-        scale: float, "auto" or None, default=None. Factor of the values, see `Vectors`. Use "auto" if they are much
-            larger or smaller than 1.
-
-    Returns:
-        A list of `Vectors`, to be used as X in `fit` and `predict`.
-
-    Raises:
-        CorpusError: The number of vectors differs from the number of tokens or sentences, or an array is not valid.
-        ParameterError: ``scale`` is not valid.
-
-    >>> [sentence.values.tolist() for sentence in vectors([["a"], ["b", "c"]], [[[1.0]], [[2.0], [3.0]]])]
-    [[[1.0]], [[2.0], [3.0]]]
-    """
-    sentences = list(X)
-    if getattr(values, "ndim", None) == 2:
-        whole = matrix_of(values)
-        ends = np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64)
-        if len(whole) != (ends[-1] if len(ends) else 0):
-            raise CorpusError(
-                f"{len(whole)} vectors for {ends[-1] if len(ends) else 0} tokens. Give one vector per token."
-            )
-        parts: Sequence[Any] = np.split(whole, ends[:-1]) if len(ends) else []
-    else:
-        parts = list(values)
-    if len(parts) != len(sentences):
-        raise CorpusError(
-            f"{len(parts)} arrays of vectors for {len(sentences)} sentences. Give one array per sentence."
-        )
-    return [Vectors(part, sentence, scale=scale) for part, sentence in zip(parts, sentences)]
 
 
 def separated(sentences: Sequence[Any]) -> tuple[list[Any], list[Vectors]]:

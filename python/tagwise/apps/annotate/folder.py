@@ -28,7 +28,8 @@ from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.files.regular import make_own_folder, open_regular, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
 from tagwise.base.writing import atomic, is_temporary
-from tagwise.corpus.jsonl import read_jsonl, write_jsonl
+from tagwise.corpus.formats import read
+from tagwise.corpus.jsonl import write_jsonl
 from tagwise.corpus.sentence import Corpus
 
 VERSION = 2
@@ -165,7 +166,7 @@ def read_document(folder: Path, file: Mapping[str, Any], others: int) -> Corpus:
             raise CorpusError(f"{path}: its size or checksum differs from the entry in work.json. {_REMEDY}")
         stream.seek(0)
         try:
-            return read_jsonl(stream, label=None)
+            return read(stream, "jsonl", label=None)
         except CorpusError as error:
             raise CorpusError(f"{path}: {error}") from error
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.columns import OpenFile
 from tagwise.corpus.row_blocks import line_batches
-from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.streams import File, open_text, shown, source_name, writer
+from tagwise.corpus.sentence import Sentence
+from tagwise.corpus.streams import File, shown, writer
 from tagwise.corpus.text.span_jsonl import names_of, text_of
 from tagwise.corpus.text.spans import CONTINUED, sentences_of
 from tagwise.corpus.text.tokenizer import Tokenizes, tokenized
@@ -16,40 +16,22 @@ from tagwise.corpus.text.tokenizer import Tokenizes, tokenized
 NAME = "raw"
 
 
-def iter_raw(
-    file: File, *, tokenizer: Tokenizes | None = None, encoding: str = "utf-8"
-) -> Iterator[Sentence]:
-    """Iterate over the sentences of a file of raw text, one text per line.
-
-    Args:
-        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        tokenizer: Tokenizer, callable or None, default=None. Tokenizer, or function that maps a text to its tokens.
-            None means ``Tokenizer()``. Use the tokenizer of the training corpus.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
-
-    Returns:
-        An iterator over unlabelled `Sentence` objects. Blank lines are skipped.
-
-    Raises:
-        CorpusError: The file cannot be read, or the tokens are not pieces of the text. Errors in the file are raised
-            during iteration.
-
-    >>> import io
-    >>> [sentence.tokens for sentence in iter_raw(io.StringIO("It's late. Go!"))]
-    [['It', "'s", 'late', '.'], ['Go', '!']]
-    """
-    _, chunks = open_text(file, encoding)
-    return line_sentences(chunks, tokenizer=tokenizer)
-
-
 def detect(head: str, rows: list[str]) -> bool:
     """Return True, because every text can be read as raw text."""
     return True
 
 
-def iter_open(file: OpenFile) -> Iterator[Sentence]:
-    """Return the sentences of an open file."""
-    return line_sentences(file.chunks, names_of(file))
+def iter_open(file: OpenFile, *, tokenizer: Tokenizes | None = None) -> Iterator[Sentence]:
+    """Return the sentences of an open file. Blank lines are skipped.
+
+    Args:
+        file: The file, with the requested columns.
+        tokenizer: Tokenizer, or function that maps a text to its tokens. None means ``Tokenizer()``.
+
+    Raises:
+        CorpusError: The tokens are not pieces of the text.
+    """
+    return line_sentences(file.chunks, names_of(file), tokenizer=tokenizer)
 
 
 def line_sentences(
@@ -61,30 +43,6 @@ def line_sentences(
         for (line, _), text in zip(batch, texts):
             if len(text):
                 yield from sentences_of(text, names=names, line=line)
-
-
-def read_raw(file: File, *, tokenizer: Tokenizes | None = None, encoding: str = "utf-8") -> Corpus:
-    """Read a file of raw text, one text per line. For tokenized text, use `read_text`.
-
-    Args:
-        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        tokenizer: Tokenizer, callable or None, default=None. Tokenizer, or function that maps a text to its tokens.
-            None means ``Tokenizer()``. Use the tokenizer of the training corpus.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
-
-    Returns:
-        An unlabelled `Corpus` with the column ``word``, in which a text may be several sentences.
-
-    Raises:
-        CorpusError: The file cannot be read, or the tokens are not pieces of the text.
-
-    >>> import io
-    >>> len(read_raw(io.StringIO("It's late. Go!")))
-    2
-    """
-    return Corpus(
-        iter_raw(file, tokenizer=tokenizer, encoding=encoding), columns=("word",), source=source_name(file)
-    )
 
 
 def format_raw(sentence: Sentence, end: str = "\n") -> str:

@@ -13,7 +13,7 @@ from tagwise.corpus.columns import OpenFile
 from tagwise.corpus.row_blocks import line_batches
 from tagwise.corpus.schemes import scheme_name
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.streams import File, fail, open_text, refuse_breaks, shown, source_name, writer
+from tagwise.corpus.streams import File, fail, refuse_breaks, shown, writer
 from tagwise.corpus.text.spans import (
     CONTINUED,
     TEXT,
@@ -71,15 +71,14 @@ def detect(head: str, rows: list[str]) -> bool:
     )
 
 
-def iter_spans(
-    file: File,
+def iter_open(
+    file: OpenFile,
     *,
     tokenizer: Tokenizes | None = None,
     scheme: str = "IOB2",
     misaligned: Policy = "error",
-    encoding: str = "utf-8",
 ) -> Iterator[Sentence]:
-    """Iterate over the sentences of a JSONL file of texts with spans.
+    """Return the sentences of an open file of texts with spans.
 
     Each line is an object such as ``{"text": "...", "spans": [{"start": 0, "end": 5, "label": "PER"}]}`` with offsets
     in characters. ``scheme`` overrides the argument of that name, and ``newdoc`` begins a document. Other keys are
@@ -87,76 +86,19 @@ def iter_spans(
     whether the file is labelled.
 
     Args:
-        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        tokenizer: Tokenizer, callable or None, default=None. Tokenizer, or function that maps a text to its tokens.
-            None means ``Tokenizer()``. Choose one that splits at the ends of the spans.
-        scheme: str, default="IOB2". Label scheme. Use "token" if every token has a span of its own.
-        misaligned: str, default="error". Treatment of spans that do not begin and end at tokens: "error", "expand",
-            "shrink" or "drop". See `spans_to_labels`.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
-
-    Returns:
-        An iterator over `Sentence` objects.
+        file: The file, with the requested columns.
+        tokenizer: Tokenizer, or function that maps a text to its tokens. None means ``Tokenizer()``.
+        scheme: Label scheme, or "token" if every token has a span of its own.
+        misaligned: Treatment of spans that do not begin and end at tokens, as in `spans_to_labels`.
 
     Raises:
-        CorpusError: The scheme is unknown, the file cannot be read, a line is not valid, or a span does not fit the
-            tokens with ``misaligned="error"``. Errors in the file include its line number and are raised during
-            iteration.
-
-    >>> import io
-    >>> line = '{"text": "Oslo, again", "spans": [{"start": 0, "end": 4, "label": "LOC"}]}'
-    >>> [sentence.labels for sentence in iter_spans(io.StringIO(line))]
-    [['B-LOC', 'O', 'O']]
+        CorpusError: The scheme is unknown, a line is not valid, or a span does not fit the tokens with
+            ``misaligned="error"``.
     """
-    name, chunks = open_text(file, encoding)
     scheme = scheme if scheme == TOKEN else scheme_name(scheme)
-    return record_sentences(SpanOptions(name, tokenizer, scheme, misaligned), chunks)
-
-
-def read_spans(
-    file: File,
-    *,
-    tokenizer: Tokenizes | None = None,
-    scheme: str = "IOB2",
-    misaligned: Policy = "error",
-    encoding: str = "utf-8",
-) -> Corpus:
-    """Read a JSONL file of texts with spans.
-
-    Each line is an object such as ``{"text": "...", "spans": [{"start": 0, "end": 5, "label": "PER"}]}`` with offsets
-    in characters. ``scheme`` overrides the argument of that name, and ``newdoc`` begins a document. Other keys are
-    kept in ``Sentence.meta`` of the first sentence. Lines without ``spans`` are unlabelled. The first line determines
-    whether the file is labelled.
-
-    Args:
-        file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        tokenizer: Tokenizer, callable or None, default=None. Tokenizer, or function that maps a text to its tokens.
-            None means ``Tokenizer()``. Choose one that splits at the ends of the spans.
-        scheme: str, default="IOB2". Label scheme. Use "token" if every token has a span of its own.
-        misaligned: str, default="error". Treatment of spans that do not begin and end at tokens: "error", "expand",
-            "shrink" or "drop". See `spans_to_labels`.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
-
-    Returns:
-        A `Corpus`, in which a text may be several sentences.
-
-    Raises:
-        CorpusError: The scheme is unknown, the file cannot be read, a line is not valid, or a span does not fit the
-            tokens with ``misaligned="error"``.
-
-    >>> import io
-    >>> read_spans(io.StringIO('{"text": "In Oslo", "spans": [{"start": 3, "end": 7, "label": "LOC"}]}')).labels
-    [['O', 'B-LOC']]
-    """
-    found = iter_spans(file, tokenizer=tokenizer, scheme=scheme, misaligned=misaligned, encoding=encoding)
-    return Corpus(found, columns=("word", "label"), source=source_name(file))
-
-
-def iter_open(file: OpenFile) -> Iterator[Sentence]:
-    """Return the sentences of an open file."""
-    return record_sentences(
-        SpanOptions(file.name, names=names_of(file), labelled=file.label is not None), file.chunks
-    )
+    labelled = file.label is not None
+    options = SpanOptions(file.name, tokenizer, scheme, misaligned, names_of(file), labelled)
+    return record_sentences(options, file.chunks)
 
 
 def names_of(file: OpenFile) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.base.exceptions import CorpusError, ParameterError, file_error
-from tagwise.corpus.formats import iter_sentences
+from tagwise.corpus.formats import open_sentences
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.dataset.encode import encode_labels
 from tagwise.dataset.shards.files import (
@@ -249,7 +249,7 @@ def read(
 ) -> Iterator[tuple[str, Sentence]]:
     """Yield the sentences of all files, each with the name of its file."""
     for path in paths:
-        kind, sentences = iter_sentences(path, format, columns=columns, label=label, encoding=encoding)
+        kind, sentences = open_sentences(path, format, columns=columns, label=label, encoding=encoding)
         for sentence in sentences:
             if sentence.label is None:
                 raise CorpusError(
