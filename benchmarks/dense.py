@@ -28,7 +28,7 @@ def training_set(labels: int, tokens: int) -> tuple[list[Any], list[list[str]], 
     gold[:labels] = np.arange(labels)
     values = rng.standard_normal((tokens, SIZE), dtype=np.float32)
     lengths = [LENGTH] * (tokens // LENGTH)
-    X = tw.vectors([[()] * n for n in lengths], values)
+    X = tw.Vectors.of([[()] * n for n in lengths], values)
     names = [f"L{y}" for y in gold]
     y = [names[s * LENGTH : (s + 1) * LENGTH] for s in range(len(lengths))]
     return X, y, values

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import tagwise as tw
+from tagwise.estimators import LEARNERS
 
 from .harness import Context, Result
 
@@ -53,7 +54,7 @@ def digests(corpus: str) -> Iterator[tuple[str, str]]:
     train, _, test = tw.load_corpus(corpus)
     with tempfile.TemporaryDirectory() as folder:
         for name, (learner, params) in KINDS.items():
-            tagger = tw.LEARNERS[learner](**{"features": "S2", **params}).fit(train[:SENTENCES])
+            tagger = LEARNERS[learner](**{"features": "S2", **params}).fit(train[:SENTENCES])
             path = Path(folder) / "model.tagwise"
             tagger.save(path)
             digest = hashlib.sha256(path.read_bytes())

@@ -17,6 +17,7 @@ import numpy as np
 import tagwise as tw
 from tagwise import _core
 from tagwise.dataset.encode import collect_labels, encode_labels
+from tagwise.estimators import regularization_path
 from tagwise.learners import gradient, stochastic
 from tagwise.learners.loop import Stopping
 from tagwise.learners.problem import Problem, curvature_scale
@@ -193,7 +194,7 @@ def minibatch(name: str, case: Encoded, w: Any, l2: float, size: int = 128) -> A
 def chosen(loss: str, features: str, train: Any, all_pairs: bool = False) -> Any:
     """Return the tagger with the best l2 of a path on the last tenth of the training set, trained on all of it."""
     tagger = tw.CRF(features=features, loss=loss, max_iter=300, tol=1e-4, all_pairs=all_pairs)
-    return tw.regularization_path(tagger, train, strengths=STRENGTHS, refit=True).best
+    return regularization_path(tagger, train, strengths=STRENGTHS, refit=True).best
 
 
 def accuracy(context: Context, result: Result) -> None:

@@ -48,7 +48,7 @@ def main() -> None:
     train, _, test = ours.corpus(options.corpus)
     found: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="tagwise-mixing-") as folder:
-        tw.write_conll(train, Path(folder) / "train.conll")
+        tw.write(train, Path(folder) / "train.conll", "conll")
         tokens = -(-train.n_tokens // SHARDS)
         columns, label = list(train.columns), train.label
         shards = tw.encode(

@@ -150,7 +150,7 @@ def dual(context: Context, result: Result) -> None:
     """Add dev F1 of the dual perceptron and the linear one on conll2003-en."""
     folder = data_folder() / "conll2003-en"
     read = [
-        tw.read_conll(folder / f"{part}.txt.gz", columns=("word", "pos", "chunk", "label"))
+        tw.read(folder / f"{part}.txt.gz", "conll", columns=("word", "pos", "chunk", "label"))
         for part in ("train", "testa")
     ]
     train, dev = read[0][:3000], read[1]

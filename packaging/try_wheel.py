@@ -17,6 +17,8 @@ import time
 from importlib import metadata
 from pathlib import Path
 
+from tagwise.estimators import LEARNERS
+
 SENTENCE = ["The", "cat", "sat", "on", "the", "mat", "."]
 
 
@@ -42,10 +44,10 @@ def check_package(folder: Path) -> None:
     loaded = tw.load(path)
     assert loaded.predict(test) == tagger.predict(test)
     print(loaded.explain_prediction(SENTENCE))
-    for name in tw.LEARNERS:
-        learner = tw.LEARNERS[name](features="S1").fit(train[:20])
+    for name in LEARNERS:
+        learner = LEARNERS[name](features="S1").fit(train[:20])
         assert len(learner.predict([SENTENCE])[0]) == len(SENTENCE), name
-    print("learners:", *tw.LEARNERS)
+    print("learners:", *LEARNERS)
 
 
 def check_command(folder: Path) -> None:

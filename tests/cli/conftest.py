@@ -84,7 +84,7 @@ def model(tagger: tw.CRF, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train_file(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> Path:
     """Return the path of a file with the training sentences."""
     path = tmp_path / "train.txt"
-    tw.write_conll(small[0], path)
+    tw.write(small[0], path, "conll")
     return path
 
 
@@ -92,7 +92,7 @@ def train_file(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> Path:
 def test_file(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> Path:
     """Return the path of a file with the test sentences."""
     path = tmp_path / "test.txt"
-    tw.write_conll(small[1], path)
+    tw.write(small[1], path, "conll")
     return path
 
 

@@ -105,7 +105,7 @@ class Bench:
         patch.setattr(Here, "requested", [])
         self.train, self.dev, self.test = (folder / f"{name}.txt" for name in ("train", "dev", "test"))
         for data, path in ((TRAIN, self.train), (DEV, self.dev), (TEST, self.test)):
-            tw.write_conll(data, path)
+            tw.write(data, path, "conll")
         self.model = self.saved(fitted())
 
     def cluster(self, *where: str) -> list[object]:

@@ -31,7 +31,7 @@ class Wrong(Exception):
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (tw.CorpusError("a.txt:3: no\n  columns"), 2, "error: a.txt:3: no columns\n"),
+        (tw.exceptions.CorpusError("a.txt:3: no\n  columns"), 2, "error: a.txt:3: no columns\n"),
         (FileNotFoundError(2, "No such file", "x.txt"), 2, "error: x.txt: No such file\n"),
         (OSError(28, "No space left"), 1, "error: No space left\n"),
         (ValueError("not a number"), 2, "error: not a number\n"),
@@ -224,7 +224,7 @@ def test_corpora_are_loaded_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(click.UsageError, match=r"unknown part 'x'\. Use one of train, dev, test"):
         bundled_corpus("ewt-pos:x", "train", None)
     for name, part in (("ewt-pos:dev", "train"), ("ewt-pos", "dev")):
-        with pytest.raises(tw.CorpusError, match="ewt-pos has no dev part"):
+        with pytest.raises(tw.exceptions.CorpusError, match="ewt-pos has no dev part"):
             bundled_corpus(name, part, None)
     (tmp_path / "ewt-pos").write_text("")
     assert bundled_corpus("ewt-pos", "train", None) is None

@@ -18,8 +18,8 @@ from .conftest import Run
 def files(tmp_path: Path) -> tuple[Path, Path]:
     """Return training and test files with -DOCSTART- rows. The test file is longer than a batch."""
     paths = tmp_path / "train.txt", tmp_path / "test.txt"
-    tw.write_conll(documents(20), paths[0])
-    tw.write_conll(documents(90, seed=1), paths[1])
+    tw.write(documents(20), paths[0], "conll")
+    tw.write(documents(90, seed=1), paths[1], "conll")
     return paths
 
 
@@ -27,14 +27,14 @@ def test_streamed_documents_keep_labels_and_marks(run: Run, files: tuple[Path, P
     """Labels equal those of the whole file although batches end within documents. The output keeps document marks."""
     train, test, model = files[0], tmp_path / "shifted.txt", tmp_path / "m.tagwise"
     short = [tw.Sentence({"word": ["in"], "label": ["O"]}, "label", doc=f"short {i}") for i in range(3)]
-    tw.write_conll(tw.Corpus([*short, *documents(90, seed=1)]), test)
+    tw.write(tw.Corpus([*short, *documents(90, seed=1)]), test, "conll")
     template = "word[0]\nword[-1]"
     options = ("--learner", "mira", "--features", template, "--history", "m=1,p=2", "--document", "-q")
     assert run("train", train, *options, "-o", model).exit_code == 0
     tagger = tw.load(model)
     assert tagger.get_params()["history"] == (1, 2)
     assert tagger.get_params()["document"] is True
-    corpus = tw.read_conll(test)
+    corpus = tw.read(test, "conll")
     (cut,) = [d for d in corpus.documents if d.start < BATCH < d.stop]
     whole = tagger.predict(corpus)
     assert tagger.predict(corpus[BATCH : cut.stop]) != whole[BATCH : cut.stop]  # without earlier sentences
@@ -42,7 +42,7 @@ def test_streamed_documents_keep_labels_and_marks(run: Run, files: tuple[Path, P
     assert result.exit_code == 0
     tagged = tmp_path / "tagged.txt"
     tagged.write_text(result.stdout, encoding="utf-8")
-    found = tw.read_conll(tagged)
+    found = tw.read(tagged, "conll")
     assert found.labels == whole
     assert [d.start for d in found.documents] == [d.start for d in corpus.documents]
     nbest = run("tag", model, test, "--nbest", "2", "--output-format", "jsonl")

@@ -449,7 +449,7 @@ def train_device(bench: Bench) -> None:
     assert len(plain) > 0
 
     def missing() -> None:
-        raise tw.ParameterError("device='cuda': PyTorch finds no GPU. Use device='cpu'")
+        raise tw.exceptions.ParameterError("device='cuda': PyTorch finds no GPU. Use device='cpu'")
 
     bench.patch.setitem(BACKENDS, "cuda", Backend("cuda", made, cpu.scorer, check=missing))
     refused = invoke("train", "no-such-file", "--device", "cuda", "-o", bench.path("x"))

@@ -64,7 +64,7 @@ def errors_source(bench: Bench) -> None:
 def errors_format(bench: Bench) -> None:
     """--format controls how the file is read."""
     path = bench.path("test.data")
-    tw.write_jsonl(TEST, path)
+    tw.write(TEST, path, "jsonl")
     assert groups(bench, bench.model, path, "--format", "jsonl") == groups(bench, bench.model, path)
     assert invoke("errors", bench.model, path, "--format", "conll").exit_code == 2
 

@@ -99,7 +99,7 @@ def test_compare_accepts_feature_sums_and_functions(bench: Bench) -> None:
     ],
 )
 def test_invalid_comparison_arguments_are_rejected(options: dict[str, object], message: str) -> None:
-    with pytest.raises(tw.ParameterError, match=message):
+    with pytest.raises(tw.exceptions.ParameterError, match=message):
         tw.compare(["crf"], corpus=SMALL, params=QUICK, **options)  # type: ignore[arg-type]
 
 

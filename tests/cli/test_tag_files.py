@@ -20,8 +20,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("many")
     tw.Perceptron(features="S1", epochs=1).fit(TRAIN[:60]).save(folder / "m")
     (folder / "in" / "deep").mkdir(parents=True)
-    tw.write_conll(TEST[:10], folder / "in" / "a.conll")
-    tw.write_jsonl(TEST[10:20], folder / "in" / "deep" / "b.jsonl.gz")
+    tw.write(TEST[:10], folder / "in" / "a.conll", "conll")
+    tw.write(TEST[10:20], folder / "in" / "deep" / "b.jsonl.gz", "jsonl")
     return folder
 
 

@@ -207,7 +207,7 @@ def test_errors_name_file_field_and_expected_value(
     forged = golden(name)
     edit(forged)
     path = forged.write(tmp_path / "forged.tagwise")
-    with pytest.raises(tw.ModelFileError, match=rf"^{path}: .*{message}"):
+    with pytest.raises(tw.exceptions.ModelFileError, match=rf"^{path}: .*{message}"):
         tw.load(path)
 
 
@@ -239,7 +239,7 @@ def test_non_finite_weights_are_not_saved(wrong: float, tmp_path: Path) -> None:
         (replace(model, lookback=model.lookback.with_weights(further)), r"history\[2\]"),
         (replace(model, arrays={"mine": np.array([wrong])}), r"mine\[0\]"),
     ):
-        with pytest.raises(tw.ModelFileError, match=rf"^{path}: not written: {message} is"):
+        with pytest.raises(tw.exceptions.ModelFileError, match=rf"^{path}: not written: {message} is"):
             broken.save(path)
     assert list(tmp_path.iterdir()) == []
 
@@ -261,7 +261,9 @@ def test_large_finite_weights_are_saved(tmp_path: Path) -> None:
 def test_unserializable_metadata_is_rejected(entry: Any, tmp_path: Path) -> None:
     """Entries that users add to a model's metadata."""
     model = tw.load(make.FOLDER / "crf.tagwise").model_.with_meta(mine=entry)
-    with pytest.raises(tw.ModelFileError, match="not written: the header cannot be written as JSON"):
+    with pytest.raises(
+        tw.exceptions.ModelFileError, match="not written: the header cannot be written as JSON"
+    ):
         model.save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
 

@@ -12,10 +12,11 @@ import pytest
 
 import tagwise as tw
 from tagwise._core import Vocabulary, encode_attributes
+from tagwise.estimators import LEARNERS
 from tagwise.features import resolve
 from tagwise.features.patterns import DIALECTS
 from tagwise.features.schema import DERIVED_COLUMN
-from tagwise.model import schema
+from tagwise.model import Model, schema
 
 from ..golden import corpus, make
 from ..golden.kinds import EVERY
@@ -69,7 +70,7 @@ def test_golden_files_cover_every_part_of_the_format() -> None:
     assert wanted <= found, wanted - found
     assert {name for group in schema.GROUPS.values() for name in group} <= set().union(*arrays)
     learners = {header["meta"]["learner"] for header in headers}
-    assert learners == set(tw.LEARNERS)
+    assert learners == set(LEARNERS)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -86,7 +87,7 @@ def test_golden_predictions_are_reproduced(name: str) -> None:
         assert [path for path, _ in found] == [path for path, _ in wanted]
         np.testing.assert_allclose([s for _, s in found], [s for _, s in wanted], rtol=1e-5, atol=1e-6)
     if "marginals" not in entry:
-        with pytest.raises(tw.ParameterError, match=r"probabilit|marginals"):
+        with pytest.raises(tw.exceptions.ParameterError, match=r"probabilit|marginals"):
             tagger.predict_marginals(X)
         return
     for found, wanted in zip(tagger.predict_marginals(X), entry["marginals"], strict=True):
@@ -114,7 +115,7 @@ def test_golden_files_round_trip(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_attribute_keys_equal_those_of_golden_files(name: str) -> None:
     """Encoded training sentences have, text by text, the keys in the file."""
-    model = tw.Model.load(path_of(name), functions=corpus.FUNCTIONS)
+    model = Model.load(path_of(name), functions=corpus.FUNCTIONS)
     kind = make.ALL[make.SAVED[name][0]]
     vocabulary = Vocabulary()
     if kind.view in ("vectors", "vectors and words"):  # numbers in vectors have the keys of their names

@@ -45,11 +45,11 @@ def test_damaged_and_truncated_files_are_rejected(tagger: tw.Tagger, tmp_path: P
     broken = tmp_path / "broken.tagwise"
     for cut in (0, 1, 8, 31, 32, 100, len(whole) // 2, len(whole) - 1):
         broken.write_bytes(whole[:cut])
-        with pytest.raises((tw.ModelFileError, OSError), match=r"broken\.tagwise"):
+        with pytest.raises((tw.exceptions.ModelFileError, OSError), match=r"broken\.tagwise"):
             tw.load(broken)
     for place in range(0, len(whole), max(1, len(whole) // 97)):
         broken.write_bytes(whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :])
-        with pytest.raises(tw.ModelFileError, match=r"broken\.tagwise"):
+        with pytest.raises(tw.exceptions.ModelFileError, match=r"broken\.tagwise"):
             tw.load(broken)
 
 
@@ -60,5 +60,5 @@ def test_changing_any_byte_is_detected(tmp_path: Path) -> None:
     assert tw.load(path).predict([["a", "b"]])
     for place, byte in enumerate(whole):  # each of the eight bits in turn
         path.write_bytes(whole[:place] + bytes([byte ^ (1 << place % 8)]) + whole[place + 1 :])
-        with pytest.raises(tw.ModelFileError):
+        with pytest.raises(tw.exceptions.ModelFileError):
             tw.load(path)

@@ -13,6 +13,7 @@ import pytest
 import tagwise as tw
 from tagwise.base.imports import Functions, MissingFunction
 from tagwise.features.recipe import Recipe
+from tagwise.model import Model
 from tagwise.scores.kernels import Kernel
 
 from ..forge.forgery import Forgery
@@ -76,7 +77,7 @@ def test_loading_imports_and_calls_nothing(where: str, tmp_path: Path, evil: Pat
     X, y = KINDS[make.SAVED[name][0]].train()
     for one in (tagger, pickle.loads(pickle.dumps(tagger))):
         with pytest.raises(
-            tw.MissingFunctionError, match=r"'evil_module:f' is missing: .*functions=.*trust=True"
+            tw.exceptions.MissingFunctionError, match=r"'evil_module:f' is missing: .*functions=.*trust=True"
         ):
             one.predict(X) if needs == "predict" else one.fit(X, y)
     assert ("evil_module:f" in {found.path for found in tagger.model_.missing}) == (needs == "predict")
@@ -91,7 +92,7 @@ def test_standard_library_functions_named_by_a_file_are_not_run(tmp_path: Path) 
     """Functions of the standard library are not an exception, although their modules are already imported."""
     forged = golden("crf").set("features", to={"kind": "function", "function": "subprocess:run"})
     tagger = tw.load(forged.write(tmp_path / "m.tagwise"))
-    with pytest.raises(tw.MissingFunctionError, match="subprocess:run"):
+    with pytest.raises(tw.exceptions.MissingFunctionError, match="subprocess:run"):
         tagger.predict([["touch", str(tmp_path / "made")]])
     assert not (tmp_path / "made").exists()
 
@@ -109,7 +110,7 @@ def test_trust_imports_and_calls_the_named_function(where: str, tmp_path: Path, 
         tagger.predict(X) if needs == "predict" else tagger.fit(X, y)
     forged.set("features", to={"kind": "function", "function": "no_such_module:f"})
     with pytest.raises(
-        tw.ModelFileError, match=r"m\.tagwise: features: .*'no_such_module:f' cannot be imported"
+        tw.exceptions.ModelFileError, match=r"m\.tagwise: features: .*'no_such_module:f' cannot be imported"
     ):
         tw.load(forged.write(tmp_path / "m.tagwise"), trust=True)
 
@@ -129,7 +130,7 @@ def test_functions_are_passed_by_path_or_name(name: str, function: Any, tmp_path
 
     for given in ({alone: wrapped}, {f"tests.golden.corpus:{alone}": wrapped, alone: None.__class__}):
         tagger = tw.load(path, functions=given)
-        assert tagger.predict(X) == tw.Model.load(path, functions=given).predict(X) == wanted
+        assert tagger.predict(X) == Model.load(path, functions=given).predict(X) == wanted
         assert tagger.model_.missing == ()
         tagger.save(tmp_path / "again.tagwise")
         for part in ("features", "kernel", "labels"):
@@ -139,10 +140,10 @@ def test_functions_are_passed_by_path_or_name(name: str, function: Any, tmp_path
     assert tw.load(path, functions={alone: wrapped}, trust=True).predict(X) == wanted
     assert len(calls) > before  # functions passed in take precedence over the file's
     for given in ({"other": wrapped}, {}, None):
-        with pytest.raises(tw.MissingFunctionError, match=alone):
+        with pytest.raises(tw.exceptions.MissingFunctionError, match=alone):
             tw.load(path, functions=given).predict(X)
     for wrong in ([wrapped], {alone: 3}, {3: wrapped}):
-        with pytest.raises(tw.ParameterError, match="functions"):
+        with pytest.raises(tw.exceptions.ParameterError, match="functions"):
             tw.load(path, functions=wrong)  # type: ignore[arg-type]
 
 

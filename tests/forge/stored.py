@@ -155,7 +155,7 @@ def checkpoint(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]
 @functools.cache
 def _shards() -> Path:
     corpus = _home() / "corpus.conll"
-    tw.write_conll(tw.Corpus.from_lists(WORDS, LABELS), corpus)
+    tw.write(tw.Corpus.from_lists(WORDS, LABELS), corpus, "conll")
     tw.encode(corpus, _home() / "encoded", features="default", shard_tokens=5)
     return _home() / "encoded"
 

@@ -6,19 +6,19 @@ import gzip
 import io
 import random
 
+import tagwise as tw
 from tagwise import _core
-from tagwise import corpus as tc
 from tagwise.base.exceptions import CorpusError, TemplateError
 
 from ..corpora import CONLL, CONLL_TEXT, CONLLU, JSONL, SPANS
 
-READERS = {
-    "conll": (tc.read_conll, [CONLL, CONLL_TEXT]),
-    "conllu": (tc.read_conllu, [CONLLU]),
-    "jsonl": (tc.read_jsonl, [JSONL, '["a", "b"]\n["c"]\n']),
-    "text": (tc.read_text, ["a b c\nd e\n\nf\n"]),
-    "spans": (tc.read_spans, [SPANS]),
-    "raw": (tc.read_raw, ["A dog. It\u2019s here \U0001f44d\U0001f3fd!\n\nhttps://a.b\n"]),
+TEXTS = {
+    "conll": [CONLL, CONLL_TEXT],
+    "conllu": [CONLLU],
+    "jsonl": [JSONL, '["a", "b"]\n["c"]\n'],
+    "text": ["a b c\nd e\n\nf\n"],
+    "spans": [SPANS],
+    "raw": ["A dog. It\u2019s here \U0001f44d\U0001f3fd!\n\nhttps://a.b\n"],
 }
 ODD = [
     *[b"\0", b"\r", b"\n", b"\r\n", b"\t", b" ", b"\n\n\n", b"\x1c", b"\x85", b"\xe2\x80\xa8"],
@@ -61,20 +61,20 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
 
 def damaged(rng: random.Random, format: str) -> bytes:
     """Return a damaged file of a format. One in ten is compressed before the damage."""
-    data = rng.choice(READERS[format][1]).encode()
+    data = rng.choice(TEXTS[format]).encode()
     return mutated(rng, gzip.compress(data, mtime=0) if rng.random() < 0.1 else data)
 
 
 def read_damaged(rng: random.Random, format: str) -> str:
     """Return "read" or "refused", and raise anything else. Sentences that were read survive a round trip."""
-    reader = rng.choice((READERS[format][0], tc.read))
+    name = rng.choice((format, None))
     try:
-        corpus = reader(io.BytesIO(damaged(rng, format)))
+        corpus = tw.read(io.BytesIO(damaged(rng, format)), name)
     except CorpusError as error:
         return "refused" if str(error).startswith("<stream>") else f"refused without its name: {error}"
     out = io.BytesIO()
-    tc.write_jsonl(corpus, out)
-    assert tc.read_jsonl(io.BytesIO(out.getvalue())).tokens == corpus.tokens
+    tw.write(corpus, out, "jsonl")
+    assert tw.read(io.BytesIO(out.getvalue()), "jsonl").tokens == corpus.tokens
     return "read"
 
 
@@ -119,6 +119,6 @@ def parse_damaged(rng: random.Random) -> str:
 
 #: Trials by name. Each takes a generator.
 TRIALS = {
-    **{name: lambda rng, name=name: read_damaged(rng, name) for name in READERS},
+    **{name: lambda rng, name=name: read_damaged(rng, name) for name in TEXTS},
     "template": parse_damaged,
 }

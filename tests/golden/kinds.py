@@ -100,7 +100,7 @@ class Kind:
             "corpus": lambda c: c,
             "attributes": corpus.attributes,
             "vectors": corpus.arrays,
-            "vectors and words": lambda c: tw.vectors(corpus.words(c), corpus.arrays(c), scale=0.5),
+            "vectors and words": lambda c: tw.Vectors.of(corpus.words(c), corpus.arrays(c), scale=0.5),
         }
         return views.get(self.view, corpus.words)(sentences)
 

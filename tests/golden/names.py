@@ -6,12 +6,12 @@ import itertools
 import math
 from typing import Any
 
-import tagwise as tw
+from tagwise.model import Model
 
 Name = tuple[str, ...]
 
 
-def named(model: tw.Model) -> dict[Name, float]:
+def named(model: Model) -> dict[Name, float]:
     """Return the weight of every feature by its texts and labels."""
     layout, labels, texts = model.scorer.layout, model.labels, model.vocabulary.texts()
     arrays, n = layout.arrays(), len(model.labels)
@@ -38,7 +38,7 @@ def named(model: tw.Model) -> dict[Name, float]:
     return out | further_back(model)
 
 
-def further_back(model: tw.Model) -> dict[Name, float]:
+def further_back(model: Model) -> dict[Name, float]:
     """Return weights of labels further back than one, in the layout of docs/decoding.md: F_2 .. F_p, R, G_2 .. G_m."""
     past, labels = model.lookback, model.labels
     if past is None:

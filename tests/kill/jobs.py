@@ -196,7 +196,7 @@ def check_encode(folder: Path) -> None:
     assert (folder / "encoded" / "notes.txt").read_text() == "theirs"
     try:
         shards = tw.Shards(folder / "encoded")
-    except tw.CorpusError as error:
+    except tw.exceptions.CorpusError as error:
         if "interrupted" not in str(error):
             raise
         return

@@ -93,9 +93,9 @@ WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     ),
     "save pruned": ("m.tagwise", lambda path: boosted().save(path, prune=True)),
     "train": ("m.tagwise", trained),
-    "write_conll": ("c.tsv", lambda path: tw.write_conll(corpus(), path)),
-    "write_jsonl": ("c.jsonl.gz", lambda path: tw.write_jsonl(corpus(), path)),
-    "write_text": ("c.txt.bz2", lambda path: tw.write_text(corpus(), path)),
+    "write_conll": ("c.tsv", lambda path: tw.write(corpus(), path, "conll")),
+    "write_jsonl": ("c.jsonl.gz", lambda path: tw.write(corpus(), path, "jsonl")),
+    "write_text": ("c.txt.bz2", lambda path: tw.write(corpus(), path, "text")),
     "convert": ("c.jsonl.xz", converted),
     "tag": ("tagged.txt", tagged),
     "report": ("r.html", lambda path: Comparison([row()]).report(path)),
@@ -168,7 +168,7 @@ small.save(folder / "m")
 old = (folder / "m").read_bytes()
 try:
     large.save(folder / "m")
-except tw.FileError as error:
+except tw.exceptions.FileError as error:
     assert error.errno == 28 and error.filename == str(folder / "m"), error
 else:
     raise SystemExit("it went well")

@@ -183,12 +183,12 @@ def test_allowed_labels_hold_and_files_keep_the_learner(tmp_path: Path) -> None:
 
 def test_unsupported_features_are_rejected() -> None:
     X, y = [["a", "b"]], [["x", "y"]]
-    with pytest.raises(tw.ParameterError, match="overlapping"):
+    with pytest.raises(tw.exceptions.ParameterError, match="overlapping"):
         tw.HMM(features="S2").fit(X, y)
     edges = "word[0]\nedge: word[0]\n"
-    with pytest.raises(tw.ParameterError, match="edge"):
+    with pytest.raises(tw.exceptions.ParameterError, match="edge"):
         tw.HMM(features=edges).fit(X, y)
-    with pytest.raises(tw.ParameterError, match="edge"):
+    with pytest.raises(tw.exceptions.ParameterError, match="edge"):
         tw.MEMM(features=edges).fit(X, y)
 
 

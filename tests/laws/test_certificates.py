@@ -9,6 +9,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.features.inputs import Inputs
+from tagwise.model import Model
 
 from .hard_problems import KINDS, PENALTIES, TOLERANCES, Hostile, certificates, draw
 
@@ -22,7 +23,7 @@ def stored(weights: np.ndarray) -> np.ndarray:
     return weights.astype(np.float32).astype(np.float64)
 
 
-def lattice_of(model: tw.Model, sentence: list[str]) -> tw.lattice.Lattice:
+def lattice_of(model: Model, sentence: list[str]) -> tw.lattice.Lattice:
     """Return the scores of a sentence in double precision, from the model's stored weights."""
     layout, w = model.scorer.layout, model.scorer.weights.astype(np.float64)
     arrays = {name: values.astype(int) for name, values in layout.arrays().items()}

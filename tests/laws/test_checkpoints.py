@@ -237,7 +237,7 @@ def test_intervals_are_parsed(every: int | str, expected: tuple[int | None, floa
 
 @pytest.mark.parametrize("every", [0, -1, "", "m", "5 days", "0s", 2.5, None])
 def test_invalid_intervals_are_rejected(every: Any) -> None:
-    with pytest.raises(tw.ParameterError, match="expected a number of iterations, or a time"):
+    with pytest.raises(tw.exceptions.ParameterError, match="expected a number of iterations, or a time"):
         tw.CRF(features="S1").fit(SMALL, checkpoint=Checkpoint("nowhere/c", every=every))
 
 
@@ -269,7 +269,7 @@ def test_checkpoint_of_another_run_is_rejected(tmp_path: Path) -> None:
         (tw.CRF(**usual), SMALL, {"warm_start": warm}, "the weights to start from have changed"),
         (tw.MEMM(**usual), SMALL, {}, "learner was 'crf' and is 'memm' now"),
     ):
-        with pytest.raises(tw.TrainingError, match="belongs to another run") as refused:
+        with pytest.raises(tw.exceptions.TrainingError, match="belongs to another run") as refused:
             resumed(tagger, data, **more)
         assert message in str(refused.value)
         assert str(path) in str(refused.value)
@@ -281,7 +281,7 @@ def test_checkpoint_of_another_run_is_rejected(tmp_path: Path) -> None:
     files.write(
         str(path), {"run": run, **{name: found.state(name, Anything()) for name in ("loop", "learner")}}
     )
-    with pytest.raises(tw.TrainingError, match=r"tagwise was '0.0.1' and is"):
+    with pytest.raises(tw.exceptions.TrainingError, match=r"tagwise was '0.0.1' and is"):
         resumed(tw.CRF(**usual), SMALL)
 
 
@@ -301,13 +301,15 @@ def test_damaged_checkpoint_is_rejected(tmp_path: Path) -> None:
         (tmp_path / "pickled.npy").read_bytes(),
     ):
         path.write_bytes(text)
-        with pytest.raises(tw.TrainingError, match="a damaged checkpoint, or not a checkpoint") as refused:
+        with pytest.raises(
+            tw.exceptions.TrainingError, match="a damaged checkpoint, or not a checkpoint"
+        ) as refused:
             tagger.fit(SMALL, checkpoint=Checkpoint(path, resume=True))
         assert str(path) in str(refused.value)
         assert path.read_bytes() == text
     path.unlink()
     path.mkdir()
-    with pytest.raises(tw.TrainingError, match="cannot be read"):
+    with pytest.raises(tw.exceptions.TrainingError, match="cannot be read"):
         tagger.fit(SMALL, checkpoint=Checkpoint(path, resume=True))
 
 
@@ -319,11 +321,11 @@ def test_checkpoint_arrays_are_bounded_by_the_file_size(tmp_path: Path) -> None:
     forged = Forgery.of(path)
     forged.header["learner"]["plain"] = forged.header["loop"]["best"] = {"array": "0"}
     forged.write(path)
-    with pytest.raises(tw.TrainingError, match=r"named twice|expected a list"):
+    with pytest.raises(tw.exceptions.TrainingError, match=r"named twice|expected a list"):
         tagger.fit(SMALL, checkpoint=Checkpoint(path, resume=True))
     with path.open("r+b") as file:  # the run is compared first, so a file of a terabyte is rejected at once
         file.truncate(1 << 40)
-    with pytest.raises(tw.TrainingError, match="another run: epochs was 2 and is 3 now"):
+    with pytest.raises(tw.exceptions.TrainingError, match="another run: epochs was 2 and is 3 now"):
         tw.Perceptron(features="S1", epochs=3).fit(SMALL, checkpoint=Checkpoint(path, resume=True))
 
 
@@ -341,7 +343,7 @@ def test_non_finite_weights_are_rejected(name: str, tmp_path: Path) -> None:
         forged.write(path)
         try:
             found = make().fit(data, checkpoint=Checkpoint(path, resume=True))
-        except tw.TrainingError:
+        except tw.exceptions.TrainingError:
             tried += 1
         else:  # curvature of L-BFGS may overflow and is then dropped
             assert np.isfinite(found.model_.scorer.weights).all()
@@ -352,9 +354,9 @@ def test_other_files_are_not_replaced_by_checkpoints(tmp_path: Path) -> None:
     """An existing file that is not a checkpoint is rejected before training, on the command line too."""
     path, source = tmp_path / "m.checkpoint", tmp_path / "train.txt"
     path.write_text("precious")
-    tw.write_conll(TINY, source)
+    tw.write(TINY, source, "conll")
     for resume in (False, True):
-        with pytest.raises(tw.TrainingError, match=r"m\.checkpoint.*not a checkpoint"):
+        with pytest.raises(tw.exceptions.TrainingError, match=r"m\.checkpoint.*not a checkpoint"):
             tw.Perceptron(features="S1", epochs=2).fit(SMALL, checkpoint=Checkpoint(path, resume=resume))
     for learner in ("perceptron", "hmm"):
         options = ("-q", "-f", "S1", "--learner", learner, "-o", tmp_path / "m", "--checkpoint", "every=5m")
@@ -373,13 +375,13 @@ def test_paths_that_are_not_regular_files_are_rejected(kind: str, tmp_path: Path
     else:
         path.symlink_to("/dev/zero" if kind == "device" else tmp_path / "nowhere")
     for resume in (False, True):
-        with pytest.raises(tw.TrainingError, match=str(path)):
+        with pytest.raises(tw.exceptions.TrainingError, match=str(path)):
             tw.Perceptron(features="S1", epochs=2).fit(TINY, checkpoint=Checkpoint(path, resume=resume))
 
 
 def test_unwritable_checkpoint_raises(tmp_path: Path) -> None:
     """A checkpoint that was requested and cannot be written raises FileError."""
-    with pytest.raises(tw.FileError, match="nowhere"):
+    with pytest.raises(tw.exceptions.FileError, match="nowhere"):
         tw.Perceptron(features="S1", epochs=2).fit(
             SMALL, checkpoint=Checkpoint(tmp_path / "nowhere" / "c", every=1)
         )
@@ -397,7 +399,7 @@ def test_hmm_writes_no_checkpoint(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert "hmm trains in one pass" in caplog.text
     assert path.read_bytes() == b"something else"
     assert saved(tagger, tmp_path / "a") == saved(plain, tmp_path / "b")
-    with pytest.raises(tw.ParameterError, match="expected a number of iterations, or a time"):
+    with pytest.raises(tw.exceptions.ParameterError, match="expected a number of iterations, or a time"):
         tw.HMM(features="S1").fit(SMALL, checkpoint=Checkpoint(path, every="often"))
 
 
@@ -418,10 +420,10 @@ def test_checkpoints_with_other_parameters_are_rejected(
     few = {tw.HMSVM: {"max_epochs": 2}, tw.Boosting: {"rounds": 2, "every": 1}}.get(make, {"epochs": 2})
     kept = Checkpoint(tmp_path / "c", every=1, resume=True)
     make(features="S1", **few).fit(DOCUMENTS, checkpoint=kept)
-    with pytest.raises(tw.TrainingError, match=message):
+    with pytest.raises(tw.exceptions.TrainingError, match=message):
         make(features="S1", **few, **other).fit(DOCUMENTS, checkpoint=kept)
     with pytest.raises(
-        tw.TrainingError, match="the training sentences, their features or labels have changed"
+        tw.exceptions.TrainingError, match="the training sentences, their features or labels have changed"
     ):
         make(features="S1", **few).fit(DOCUMENTS[:-1], checkpoint=kept)
     (tmp_path / "c").unlink()
@@ -429,7 +431,7 @@ def test_checkpoints_with_other_parameters_are_rejected(
         make(features="S1", **few, **other).fit(DOCUMENTS, checkpoint=kept)
         again = in_documents(TINY, 3)
         if "document" in other:
-            with pytest.raises(tw.TrainingError, match="the training sentences"):
+            with pytest.raises(tw.exceptions.TrainingError, match="the training sentences"):
                 make(features="S1", **few, **other).fit(again, checkpoint=kept)
         else:  # learners without document features accept other documents
             make(features="S1", **few, **other).fit(again, checkpoint=kept)
@@ -465,7 +467,7 @@ def test_core_rejects_states_of_other_data(name: str, monkeypatch: pytest.Monkey
 
     trained(data, Noting())
     (state,) = states
-    with pytest.raises(tw.TrainingError, match=r"train again|finite numbers|steps"):
+    with pytest.raises(tw.exceptions.TrainingError, match=r"train again|finite numbers|steps"):
         trained(data[:-2], Noting(state))
 
 
@@ -528,7 +530,7 @@ cli.main(sys.argv[3:])
 def test_kill_and_resume_on_the_command_line(tmp_path: Path) -> None:
     """After SIGKILL before and after a checkpoint, `--resume` writes the file of an uninterrupted run and cleans up."""
     source = tmp_path / "train.txt"
-    tw.write_conll(TRAIN, source)
+    tw.write(TRAIN, source, "conll")
     options = [str(source), "-q", "-f", "S1", "--set", "max_iter=10", "--set", "tol=0"]
 
     def run(*args: str) -> subprocess.CompletedProcess[str]:

@@ -15,6 +15,7 @@ from tagwise import _core
 from tagwise.base.exceptions import InternalError
 from tagwise.corpus import schemes
 from tagwise.decoding import paths
+from tagwise.evaluation import calibration
 from tagwise.scores.entities import entity_table
 
 from . import valid_paths
@@ -114,7 +115,7 @@ def test_sequence_probabilities_sum_to_one() -> None:
     assert half[0] == pytest.approx(both, abs=1e-4)
     zero = tagger.sequence_probability([words, words], [["I-PER", "O"], ["O", "O"]], constraints="auto")
     assert zero[0] == 0.0 < zero[1]
-    with pytest.raises(tw.CorpusError, match="no chunks of type"):
+    with pytest.raises(tw.exceptions.CorpusError, match="no chunks of type"):
         tagger.chunk_probability([words], [[("ORG", 0, 1)]])
     with pytest.raises(ValueError, match="not inside"):
         tagger.chunk_probability([words], [[("PER", 0, 3)]])
@@ -123,7 +124,7 @@ def test_sequence_probabilities_sum_to_one() -> None:
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=60), st.integers(1, 12))
 def test_calibration_error_of_bins(pairs: list[tuple[float, bool]], bins: int) -> None:
     confidence, correct = [c for c, _ in pairs], [r for _, r in pairs]
-    found = tw.calibration(confidence, correct, bins)
+    found = calibration(confidence, correct, bins)
     assert sum(found.count) == len(pairs)
     which = np.minimum((np.array(confidence) * bins).astype(int), bins - 1)
     ece = 0.0
@@ -139,10 +140,10 @@ def test_calibration_error_of_bins(pairs: list[tuple[float, bool]], bins: int) -
 def test_true_probabilities_are_calibrated() -> None:
     rng = np.random.default_rng(0)
     p = rng.uniform(size=20_000)
-    assert tw.calibration(p, rng.uniform(size=20_000) < p).ece < 0.02
-    assert tw.calibration([1.0] * 100, [False] * 100).ece == 1.0
-    with pytest.raises(tw.CorpusError, match="not a probability"):
-        tw.calibration([1.5], [True])
+    assert calibration(p, rng.uniform(size=20_000) < p).ece < 0.02
+    assert calibration([1.0] * 100, [False] * 100).ece == 1.0
+    with pytest.raises(tw.exceptions.CorpusError, match="not a probability"):
+        calibration([1.5], [True])
 
 
 def test_path_score_above_log_z_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

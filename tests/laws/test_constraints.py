@@ -45,10 +45,10 @@ def test_forbidden_and_required() -> None:
     closing = Constraints.parse({"required": {"C": ["A", None]}}).rules(["A", "B", "C"])
     assert closing.end.tolist() == [True, True, True]
     for wrong in ({"forbidden": [("A", "X")]}, {"required": {"X": "A"}}, {"once": ["X"]}):
-        with pytest.raises(tw.ParameterError, match="'X'"):
+        with pytest.raises(tw.exceptions.ParameterError, match="'X'"):
             Constraints.parse(wrong).rules(["A", "B", "C"])
     for wrong in (3, {"banned": []}, "no-scheme", {"forbidden": [1]}):
-        with pytest.raises(tw.ParameterError, match="constraints"):
+        with pytest.raises(tw.exceptions.ParameterError, match="constraints"):
             Constraints.parse(wrong)
 
 
@@ -58,7 +58,7 @@ def test_constraints_are_parsed_from_text() -> None:
     assert spec.parse("None") is spec.parse("") is None
     assert spec.parse("iob2") == spec.check("iob2")
     assert spec.parse(' {"once": ["X"]}') == spec.check({"once": ["X"]})
-    with pytest.raises(tw.ParameterError, match=r"a mapping as JSON \(.*line 1 column 2"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"a mapping as JSON \(.*line 1 column 2"):
         spec.parse("{once: X}")
 
 
@@ -168,7 +168,7 @@ def test_predictions_are_always_well_formed(make: Any, scheme: str, tmp_path: Pa
 def test_ill_formed_gold_is_rejected_or_converted() -> None:
     X, y = noisy("IOB2")
     y[3] = ["I-PER", *y[3][1:]]
-    with pytest.raises(tw.TrainingError, match=r"sentence 3.*IOB2"):
+    with pytest.raises(tw.exceptions.TrainingError, match=r"sentence 3.*IOB2"):
         tw.Perceptron(features="S1", constraints="bio").fit(X, y)
     right = [*y[:3], schemes.convert(y[3], None, "IOB2"), *y[4:]]
     wrong = tw.Perceptron(features="S1", constraints="auto").fit(X, y)
@@ -179,7 +179,7 @@ def test_ill_formed_gold_is_rejected_or_converted() -> None:
 
 
 def test_gold_outside_the_constraints_is_named() -> None:
-    with pytest.raises(tw.TrainingError, match="sentence 1"):
+    with pytest.raises(tw.exceptions.TrainingError, match="sentence 1"):
         tw.CRF(features="S1", constraints="bio").fit([["a"], ["b"]], [["B-X"], ["I-X"]])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise import _core
+from tagwise import _core, estimators
 from tagwise.dataset import encode
 from tagwise.dataset.layout import NamedLayout, transfer_weights
 
@@ -76,7 +76,7 @@ def test_losses_and_gradients_equal_those_of_dicts(
     """Losses and gradients agree for every row width, with and without words, and for all ways of summing."""
     words, arrays, y = corpus(labels, size, n=20)
     names = [f"L{k}" for k in range(labels)]
-    X = tw.vectors(listed(words), arrays) if with_attributes else arrays
+    X = tw.Vectors.of(listed(words), arrays) if with_attributes else arrays
     data, layout, vocabulary = prepared(X, y, names)
     other, plain, texts = prepared(dicts(words if with_attributes else None, arrays), y, names)
     assert data.vectors is not None
@@ -119,16 +119,16 @@ LEARNERS: dict[str, dict[str, Any]] = {
 def test_learners_train_like_dicts(name: str, with_attributes: bool, tmp_path: Path) -> None:
     """Weights by name, predictions and files are those of equal numbers in dicts."""
     words, arrays, y = corpus(4, 9)
-    kind = tw.LEARNERS[name.split("-")[0]]
+    kind = estimators.LEARNERS[name.split("-")[0]]
     X = (
-        tw.vectors(listed(words), arrays, scale=0.5)
+        tw.Vectors.of(listed(words), arrays, scale=0.5)
         if with_attributes
         else [tw.Vectors(a, scale=0.5) for a in arrays]
     )
     tagger = kind(**LEARNERS[name]).fit(X, y)
     same = dicts(words if with_attributes else None, arrays, 0.5)
     other = kind(**LEARNERS[name]).fit(same, y)
-    new = tw.vectors(listed(words), arrays) if with_attributes else arrays
+    new = tw.Vectors.of(listed(words), arrays) if with_attributes else arrays
     assert tagger.predict(new) == other.predict(same)
     if name not in ("memm",):
         a, b = tagger.model_, other.model_
@@ -156,7 +156,7 @@ def test_learners_train_like_dicts(name: str, with_attributes: bool, tmp_path: P
 def test_results_do_not_depend_on_threads() -> None:
     """Weights are equal to the bit."""
     words, arrays, y = corpus(17, 20, n=300)
-    X = tw.vectors(words, arrays)
+    X = tw.Vectors.of(words, arrays)
     one, two = (
         tw.CRF(features="word[0]", max_iter=5, n_jobs=n).fit(X, y).model_.scorer.weights for n in (1, 2)
     )
@@ -166,7 +166,7 @@ def test_results_do_not_depend_on_threads() -> None:
 def test_all_prediction_methods_accept_vectors() -> None:
     """All prediction methods of a model accept vectors."""
     words, arrays, y = corpus(3, 5)
-    X = tw.vectors(words, arrays)
+    X = tw.Vectors.of(words, arrays)
     tagger = tw.CRF(features="word[0]", max_iter=5).fit(X, y, dev=X, dev_y=y)
     assert all(np.allclose(p.sum(axis=1), 1, atol=1e-5) for p in tagger.predict_marginals(X))
     assert [paths[0][0] for paths in tagger.predict_kbest(X, 2)] == tagger.predict(X)
@@ -188,10 +188,10 @@ def test_scale_is_a_number_or_root_mean_square() -> None:
     scaled = tw.CRF(max_iter=3).fit([a / np.float32(rms) for a in arrays], y)
     np.testing.assert_allclose(own.model_.scorer.weights, scaled.model_.scorer.weights, rtol=1e-3, atol=1e-3)
     assert own.predict(arrays) == own.predict([tw.Vectors(a) for a in arrays])
-    with pytest.raises(tw.CorpusError, match=r"the scale 3\.0, those of training"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"the scale 3\.0, those of training"):
         own.predict([tw.Vectors(a, scale=3.0) for a in arrays])
     for scale in (0, -1.0, float("nan"), float("inf"), "unit", True):
-        with pytest.raises(tw.ParameterError, match="expected a number > 0, or 'auto'"):
+        with pytest.raises(tw.exceptions.ParameterError, match="expected a number > 0, or 'auto'"):
             tw.CRF().fit([tw.Vectors(a, scale=scale) for a in arrays], y)
 
 
@@ -224,7 +224,7 @@ def test_array_types_become_float32() -> None:
     assert tagger.predict([tw.Vectors(a.tolist()) for a in arrays]) == expected
     assert tagger.predict([]) == []
     whole = np.concatenate(arrays)
-    combined = tw.vectors([[()] * len(a) for a in arrays], whole)
+    combined = tw.Vectors.of([[()] * len(a) for a in arrays], whole)
     assert tagger.predict(combined) == expected
 
 
@@ -232,7 +232,7 @@ def test_invalid_vectors_are_rejected() -> None:
     """The error names the sentence, the problem and the remedy."""
     words, arrays, y = corpus(3, 4)
     tagger = tw.CRF(max_iter=2).fit(arrays, y)
-    mixed = tw.CRF(features="word[0]", max_iter=2).fit(tw.vectors(words, arrays), y)
+    mixed = tw.CRF(features="word[0]", max_iter=2).fit(tw.Vectors.of(words, arrays), y)
     for call, message in (
         (
             lambda: tagger.predict([arrays[0], words[1]]),
@@ -248,13 +248,15 @@ def test_invalid_vectors_are_rejected() -> None:
             r"trained on vectors of 4 numbers per token, X has none\. Pass .*tagwise\.vectors",
         ),
         (
-            lambda: tw.CRF(features="word[0]", max_iter=2).fit(words, y).predict(tw.vectors(words, arrays)),
+            lambda: (
+                tw.CRF(features="word[0]", max_iter=2).fit(words, y).predict(tw.Vectors.of(words, arrays))
+            ),
             "X has vectors, but the model was trained without",
         ),
-        (lambda: tw.vectors(words, arrays[:-1]), "39 arrays of vectors for 40 sentences"),
-        (lambda: tw.vectors(words, np.ones((3, 4))), "3 vectors for .* tokens"),
+        (lambda: tw.Vectors.of(words, arrays[:-1]), "39 arrays of vectors for 40 sentences"),
+        (lambda: tw.Vectors.of(words, np.ones((3, 4))), "3 vectors for .* tokens"),
         (
-            lambda: tagger.predict(tw.vectors(words, [a[:-1] for a in arrays])),
+            lambda: tagger.predict(tw.Vectors.of(words, [a[:-1] for a in arrays])),
             "sentence 0 has 5 tokens and 4 vectors",
         ),
         (
@@ -268,21 +270,21 @@ def test_invalid_vectors_are_rejected() -> None:
             "sentence 2, token 0: its vector contains numbers that are not finite",
         ),
     ):
-        with pytest.raises(tw.CorpusError, match=message):
+        with pytest.raises(tw.exceptions.CorpusError, match=message):
             call()
 
 
 def test_hmm_rejects_vectors() -> None:
     """Its observations are symbols, not numbers."""
     words, arrays, y = corpus(3, 4)
-    with pytest.raises(tw.ParameterError, match="HMM does not support vectors"):
-        tw.HMM().fit(tw.vectors(words, arrays), y)
+    with pytest.raises(tw.exceptions.ParameterError, match="HMM does not support vectors"):
+        tw.HMM().fit(tw.Vectors.of(words, arrays), y)
 
 
 def test_vectors_combine_with_sums_of_features(tmp_path: Path) -> None:
     """Vectors can be combined with a sum of features as with any recipe. Copies and files keep them."""
     words, arrays, y = corpus(3, 4)
-    X = tw.vectors(words, arrays, scale=0.5)
+    X = tw.Vectors.of(words, arrays, scale=0.5)
     tagger = tw.CRF(features=tw.Features("word[0]") + own_features, max_iter=3).fit(X, y)
     assert tagger.model_.recipe.dense is not None
     assert pickle.loads(pickle.dumps(tagger)).predict(X) == tagger.predict(X)

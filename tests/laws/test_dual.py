@@ -14,6 +14,7 @@ import tagwise as tw
 from tagwise import _core
 from tagwise.base.exceptions import ParameterError
 from tagwise.cli.train import summary
+from tagwise.estimators import regularization_path
 from tagwise.learners import gradient
 from tagwise.learners.dual import Ascent, DualPoint, steps
 from tagwise.learners.loop import Iteration, Result, Stopping
@@ -320,7 +321,7 @@ def test_path_warm_starts_from_dual_points():
     """Every strength is certified with its own optimum, in fewer epochs than from the gold labels."""
     train = tw.load_corpus("wnut17-ner")[0][:220]
     tagger = tw.CRF(features="S2", tol=1e-3)
-    found = tw.regularization_path(tagger, train, train[:10], strengths=[3.0, 1.0, 0.3])
+    found = regularization_path(tagger, train, train[:10], strengths=[3.0, 1.0, 0.3])
     alone = [tw.CRF(features="S2", tol=1e-3, l2=step.strength).fit(train) for step in found]
     for step, cold in zip(found, alone):
         assert "certified" in step.tagger.stopped_

@@ -62,7 +62,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
     rng = np.random.default_rng(5)
     words = [[f"w{int(w)}" for w in rng.zipf(1.7, int(n)) % 25] for n in rng.integers(1, 5, 40)]
     labels = [["ABC"[(len(w) + ord(w[-1]) + int(rng.random() < 0.2)) % 3] for w in one] for one in words]
-    tw.write_conll(tw.Corpus.from_lists(words, labels), folder / "a.conll")
+    tw.write(tw.Corpus.from_lists(words, labels), folder / "a.conll", "conll")
     made = tw.encode(folder / "a.conll", folder / "enc", features="word[-1..1]\n", shard_tokens=10)
     assert len(made) >= 8
     return made
@@ -173,7 +173,7 @@ def test_results_are_bit_identical_for_threads_and_files(shards: tw.Shards) -> N
 
 
 def test_arrays_are_paged_to_files_if_memory_is_short(tmp_path: Path) -> None:
-    tw.write_conll(tw.load_corpus("wnut17-ner")[0][:300], tmp_path / "a.conll")
+    tw.write(tw.load_corpus("wnut17-ner")[0][:300], tmp_path / "a.conll", "conll")
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S2", shard_tokens=2000)
     config = DualConfig(shards.layout(), 2)
     assert PartSet(shards, config, range(2), None).paged == 0
@@ -200,7 +200,7 @@ def test_resumed_state_is_bit_identical(shards: tw.Shards, parts: int) -> None:
 def larger(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
     """Return enough sentences for a measurable decrease of the gap per round."""
     folder = tmp_path_factory.mktemp("larger")
-    tw.write_conll(tw.load_corpus("wnut17-ner")[0][:300], folder / "a.conll")
+    tw.write(tw.load_corpus("wnut17-ner")[0][:300], folder / "a.conll", "conll")
     return tw.encode(folder / "a.conll", folder / "enc", features="S1", shard_tokens=1000)
 
 
@@ -239,13 +239,13 @@ def test_number_of_parts_is_used_and_checked(shards: tw.Shards) -> None:
     one, two = (tw.fit_shards(tw.CRF(**given), shards, parts=n) for n in (1, 2))
     assert bits(one) != bits(two)
     assert bits(two) == bits(tw.fit_shards(tw.CRF(**given, n_jobs=1), shards, parts=2))
-    with pytest.raises(tw.ParameterError, match="number of shards on disk"):
+    with pytest.raises(tw.exceptions.ParameterError, match="number of shards on disk"):
         tw.fit_shards(tw.CRF(**SETTINGS), shards, parts=99)
-    with pytest.raises(tw.ParameterError, match="trains parts in parallel"):
+    with pytest.raises(tw.exceptions.ParameterError, match="trains parts in parallel"):
         tw.fit_shards(tw.CRF(), shards, parts=2)
-    with pytest.raises(tw.ParameterError, match="does not support l2=0"):
+    with pytest.raises(tw.exceptions.ParameterError, match="does not support l2=0"):
         tw.fit_shards(tw.CRF(**{**SETTINGS, "l2": 0.0}), shards)
-    with pytest.raises(tw.ParameterError, match="does not support loss='exp'"):
+    with pytest.raises(tw.exceptions.ParameterError, match="does not support loss='exp'"):
         tw.fit_shards(tw.CRF(**SETTINGS, loss="exp"), shards)
 
 
@@ -312,7 +312,7 @@ def test_joined_datasets_keep_the_order_of_sentences(tmp_path: Path, in_files: b
     for odd in (random_corpus(1, 3, n=4, edge_attributes=True).data, ones.data.cut(2)[0]):
         with pytest.raises(ValueError, match="without edge attributes"):
             _core.Dataset.joined([ones.data, odd])
-    with pytest.raises(tw.MemoryLimitError, match="cannot move training data to a file"):
+    with pytest.raises(tw.exceptions.MemoryLimitError, match="cannot move training data to a file"):
         _core.Dataset.joined([ones.data], tmp_path / "missing")
 
 
@@ -328,7 +328,7 @@ def test_invalid_sentences_are_reported_by_line(shards: tw.Shards, parts: int) -
     assert first[late] >= shards.sentences(0)
     messages = []
     for optimizer, n in (("lbfgs", 1), ("dual", parts)):
-        with pytest.raises(tw.TrainingError) as error:
+        with pytest.raises(tw.exceptions.TrainingError) as error:
             tw.fit_shards(
                 tw.CRF(optimizer=optimizer, constraints={"forbidden": [list(late)]}), shards, parts=n
             )
@@ -342,7 +342,7 @@ def test_parts_ascend_independently_and_their_mean_is_added(
 ) -> None:
     """Each of n parts ascends like the core with l2 / n."""
     words = [["".join("xo"[int(v > 0)] for v in x) for x in sentence] for sentence in SPREAD.X]
-    tw.write_conll(tw.Corpus.from_lists(words, names(SPREAD)), f"{tmp_path}/a.conll")
+    tw.write(tw.Corpus.from_lists(words, names(SPREAD)), f"{tmp_path}/a.conll", "conll")
     made = tw.encode(f"{tmp_path}/a.conll", f"{tmp_path}/enc", features="word[0]\n", shard_tokens=4)
     layout = made.layout()
     for n in (1, 2, 3):

@@ -8,6 +8,7 @@ from pathlib import Path as File
 import pytest
 
 import tagwise as tw
+from tagwise.estimators import LEARNERS
 
 from .keywords import ONLINE, ROWS
 
@@ -18,7 +19,7 @@ CASES = sorted(
     {
         (method, check.__name__, learner): check
         for (method, _), check in ROWS.items()
-        for learner in (["crf"] if method in ONCE else ONLINE if method == "partial_fit" else tw.LEARNERS)
+        for learner in (["crf"] if method in ONCE else ONLINE if method == "partial_fit" else LEARNERS)
     }.items(),
     key=lambda case: case[0],
 )
@@ -34,7 +35,7 @@ def test_argument_has_its_documented_effect(name: str, learner: str, tmp_path: F
 def test_every_argument_has_a_row() -> None:
     """Every argument of a public method has a row, and every row has an argument."""
     found = set()
-    for kind in (*tw.LEARNERS.values(), tw.Tagger):
+    for kind in (*LEARNERS.values(), tw.Tagger):
         for method, function in inspect.getmembers(kind, inspect.isfunction):
             if method.startswith(("_", "set_")) or method in ("get_params", "checked"):
                 continue

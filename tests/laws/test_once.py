@@ -334,7 +334,7 @@ def test_gold_labels_that_repeat_are_reported() -> None:
     X, y = addresses(6)
     y[4] = ["NUM", "O", "NUM", *["O"] * (len(y[4]) - 3)]
     for make in (LEARNERS[0], LEARNERS[3], LEARNERS[8]):
-        with pytest.raises(tw.TrainingError, match=r"sentence 4.*occur once.*predict"):
+        with pytest.raises(tw.exceptions.TrainingError, match=r"sentence 4.*occur once.*predict"):
             make(constraints=RULE).fit(X, y)
 
 
@@ -349,7 +349,7 @@ def test_gold_labels_that_repeat_are_reported() -> None:
 )
 def test_losses_without_a_once_recursion_are_rejected(params: dict[str, Any], what: str) -> None:
     X, y = addresses(6)
-    with pytest.raises(tw.ParameterError, match=f"{what}.*predict"):
+    with pytest.raises(tw.exceptions.ParameterError, match=f"{what}.*predict"):
         tw.CRF(features="S1", max_iter=2, constraints=RULE, **params).fit(X, y)
     later = tw.CRF(features="S1", max_iter=5, **params).fit(X, y)
     if "order" not in params:

@@ -168,7 +168,7 @@ def test_second_order_dependencies_are_learnt(tmp_path: Path) -> None:
 def test_unsupported_combinations_are_rejected() -> None:
     X, y = waves(5)
     for more, message in (({"loss": "exp"}, "loss"), ({"cost": 1.0}, "cost"), ({"order": 4}, "order")):
-        with pytest.raises(tw.ParameterError, match=message):
+        with pytest.raises(tw.exceptions.ParameterError, match=message):
             tw.CRF(features="S1", **{"order": 2, **more}).fit(X, y)
-    with pytest.raises(tw.TrainingError, match="sentence"):
+    with pytest.raises(tw.exceptions.TrainingError, match="sentence"):
         tw.CRF(features="S1", order=2, constraints={"forbidden": [("A", "B")]}).fit(X, y)

@@ -9,6 +9,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.base.parameters import parameters_of
+from tagwise.estimators import LEARNERS
 
 from .parameters import ROWS, Bench
 from .parameters.domains import DEFAULTS, DOMAINS, OWN, domain
@@ -20,7 +21,7 @@ def test_parameter_has_its_documented_effect(
 ) -> None:
     """The statement of the row holds."""
     caplog.set_level(logging.INFO, logger="tagwise")
-    ROWS[learner, parameter](Bench(tw.LEARNERS[learner], monkeypatch, caplog))
+    ROWS[learner, parameter](Bench(LEARNERS[learner], monkeypatch, caplog))
 
 
 def test_every_parameter_has_a_row() -> None:
@@ -31,13 +32,13 @@ def test_every_parameter_has_a_row() -> None:
 
 # -- defaults and domains ---------------------------------------------------------------------------------
 
-EACH = [(name, parameter) for name, kind in tw.LEARNERS.items() for parameter in parameters_of(kind)]
+EACH = [(name, parameter) for name, kind in LEARNERS.items() for parameter in parameters_of(kind)]
 
 
-@pytest.mark.parametrize("learner", tw.LEARNERS)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_defaults_agree_with_signature_and_get_params(learner: str) -> None:
     """Defaults agree in the object, in its signature and in `get_params`, and the repr omits unchanged parameters."""
-    kind = tw.LEARNERS[learner]
+    kind = LEARNERS[learner]
     tagger = kind()
     assert tagger.get_params() == DEFAULTS[learner]
     assert tagger.checked() == DEFAULTS[learner]
@@ -50,7 +51,7 @@ def test_defaults_agree_with_signature_and_get_params(learner: str) -> None:
 @pytest.mark.parametrize(("learner", "parameter"), EACH, ids=map("-".join, EACH))
 def test_domain_boundaries_are_enforced(learner: str, parameter: str) -> None:
     """Valid values are normalised. `fit` rejects invalid ones and names the parameter."""
-    wanted, kind = domain(learner, parameter), tw.LEARNERS[learner]
+    wanted, kind = domain(learner, parameter), LEARNERS[learner]
     for given, kept in wanted.taken:
         tagger = kind(**{parameter: given})
         found = tagger.checked()[parameter]
@@ -58,21 +59,21 @@ def test_domain_boundaries_are_enforced(learner: str, parameter: str) -> None:
         assert type(found) is type(kept)
         assert tagger.get_params()[parameter] is given  # as it was set
     for given in wanted.refused:
-        with pytest.raises(tw.ParameterError, match=rf"^{parameter}="):
+        with pytest.raises(tw.exceptions.ParameterError, match=rf"^{parameter}="):
             kind(**{parameter: given}).fit([["a"]], [["x"]])
     declared = parameters_of(kind)[parameter]
     for text, value in wanted.texts:
         assert declared.parse(text) == value
         assert type(declared.parse(text)) is type(value)
     if wanted.refused:
-        with pytest.raises(tw.ParameterError, match=rf"^{parameter}='nonsense'"):
+        with pytest.raises(tw.exceptions.ParameterError, match=rf"^{parameter}='nonsense'"):
             declared.parse("nonsense")
 
 
-@pytest.mark.parametrize("learner", tw.LEARNERS)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_set_params_sets_parameters_by_name(learner: str) -> None:
     """`set_params` changes the named parameters, returns the tagger, and rejects unknown names."""
-    kind = tw.LEARNERS[learner]
+    kind = LEARNERS[learner]
     tagger = kind()
     name, value = ("delta", 0.7) if learner == "hmm" else ("min_count", 3)
     assert tagger.set_params(**{name: value}) is tagger
@@ -81,7 +82,8 @@ def test_set_params_sets_parameters_by_name(learner: str) -> None:
     assert repr(tagger) == f"{kind.__name__}({name}={value})"
     for wrong in (lambda: tagger.set_params(nonsense=1), lambda: kind(nonsense=1)):
         with pytest.raises(
-            tw.ParameterError, match=f"{kind.__name__} has no parameter 'nonsense'. It has: features"
+            tw.exceptions.ParameterError,
+            match=f"{kind.__name__} has no parameter 'nonsense'. It has: features",
         ):
             wrong()
     assert kind().get_params() == DEFAULTS[learner]  # instances share no state

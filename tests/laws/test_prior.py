@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise.estimators import regularization_path
 from tagwise.learners import gradient
 from tagwise.learners.loop import Stopping
 from tagwise.learners.problem import Problem
@@ -167,7 +168,7 @@ def test_objective_includes_the_prior(partial: bool) -> None:
 def test_path_keeps_the_prior_model() -> None:
     """Every strength starts from the kept model, not from the step before."""
     old = crf().fit(*OLD)
-    path = tw.regularization_path(
+    path = regularization_path(
         crf(max_iter=30), *NEW[:1], y=NEW[1], dev=OLD[0], dev_y=OLD[1], strengths=[2.0, 0.1],
         parameter="prior", warm_start=old,
     )  # fmt: skip

@@ -165,10 +165,12 @@ def test_unsupported_engine_features_raise() -> None:
 
     An unknown engine is an error, and the CPU is active again after a block.
     """
-    with backends.using("numpy"), pytest.raises(tw.ParameterError, match="numpy"):
+    with backends.using("numpy"), pytest.raises(tw.exceptions.ParameterError, match="numpy"):
         tw.CRF(optimizer="sgd", features="S1").fit(X, Y)
     with (
-        pytest.raises(tw.ParameterError, match=r"unknown backend 'abacus'\. Available: cpu, numpy, cuda"),
+        pytest.raises(
+            tw.exceptions.ParameterError, match=r"unknown backend 'abacus'\. Available: cpu, numpy, cuda"
+        ),
         backends.using("abacus"),
     ):
         pass

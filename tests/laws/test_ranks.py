@@ -139,12 +139,12 @@ def test_ranks_and_margins_of_small_examples() -> None:
 def test_invalid_calls_are_rejected() -> None:
     """Lists of one path, labels of another length, and models without exact lists raise errors."""
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
-    with pytest.raises(tw.ParameterError, match="k=1: expected integer >= 2"):
+    with pytest.raises(tw.exceptions.ParameterError, match="k=1: expected integer >= 2"):
         tagger.ranks(X, Y, k=1)
-    with pytest.raises(tw.CorpusError, match="Give one label"):
+    with pytest.raises(tw.exceptions.CorpusError, match="Give one label"):
         tagger.ranks(X, [y[:-1] for y in Y])
     history = tw.Perceptron(features="S1", epochs=1, history=(1, 3)).fit(X, Y)
-    with pytest.raises(tw.ParameterError, match="no exact k-best lists"):
+    with pytest.raises(tw.exceptions.ParameterError, match="no exact k-best lists"):
         history.ranks(X, Y)
 
 

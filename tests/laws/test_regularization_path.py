@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
+from tagwise.estimators import LEARNERS, regularization_path
 from tagwise.estimators.path import STRENGTHS, PathStep, RegularizationPath, hold_out
 from tagwise.evaluation.metrics import evaluate
 
@@ -24,7 +25,7 @@ def crf(**params: Any) -> tw.CRF:
 
 def path(tagger: tw.Tagger | None = None, **arguments: Any) -> RegularizationPath:
     given = {"dev": DEV, "dev_y": DEV_Y, "strengths": [1.0, 0.1], **arguments}
-    return tw.regularization_path(crf() if tagger is None else tagger, X, y=Y, **given)
+    return regularization_path(crf() if tagger is None else tagger, X, y=Y, **given)
 
 
 def chained(values: list[float], parameter: str = "l2", start: Any = None) -> list[tw.Tagger]:
@@ -51,7 +52,7 @@ def test_every_argument_has_a_test() -> None:
         "forget",
         "progress",
     }
-    assert set(inspect.signature(tw.regularization_path).parameters) == known
+    assert set(inspect.signature(regularization_path).parameters) == known
 
 
 def test_each_step_starts_from_the_previous_weights() -> None:
@@ -82,7 +83,7 @@ def test_each_step_starts_from_the_previous_weights() -> None:
 )
 def test_strengths_are_sorted_from_the_strongest(learner: str, parameter: str, order: list[float]) -> None:
     """Strengths are sorted from any order, without duplicates."""
-    tagger = tw.LEARNERS[learner](features="S1")
+    tagger = LEARNERS[learner](features="S1")
     found = path(tagger, strengths=[1.0, 3.0, 0.5, 1.0], parameter=parameter)
     assert [step.strength for step in found] == order
     assert found.parameter == parameter
@@ -98,12 +99,12 @@ def test_strengths_are_sorted_from_the_strongest(learner: str, parameter: str, o
 def test_default_strengths_are_three_per_decade() -> None:
     """The default strengths run from 10 to 0.01."""
     assert STRENGTHS == (10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
-    found = tw.regularization_path(crf(max_iter=1), X, DEV, y=Y, dev_y=DEV_Y)
+    found = regularization_path(crf(max_iter=1), X, DEV, y=Y, dev_y=DEV_Y)
     assert [step.strength for step in found] == list(STRENGTHS)
     for wrong, message in (([], "at least one"), ([-1.0], r"^l2=-1")):
-        with pytest.raises(tw.ParameterError, match=message):
+        with pytest.raises(tw.exceptions.ParameterError, match=message):
             path(strengths=wrong)
-    with pytest.raises(tw.ParameterError, match="no parameter 'nonsense'"):
+    with pytest.raises(tw.exceptions.ParameterError, match="no parameter 'nonsense'"):
         path(parameter="nonsense")
 
 
@@ -131,11 +132,11 @@ def held(kept: int) -> list[tw.Tagger]:
 def test_held_out_share_is_checked_and_defaults_to_a_tenth() -> None:
     """A share of 0 or 1 is an error. The default holds out one of eight sentences."""
     for share in (0.0, 1.0, -0.1, 2.0):
-        with pytest.raises(tw.ParameterError, match="holdout"):
+        with pytest.raises(tw.exceptions.ParameterError, match="holdout"):
             path(dev=None, dev_y=None, holdout=share)
     usual = path(dev=None, dev_y=None)
     assert [bits(step.tagger) for step in usual] == [bits(tagger) for tagger in held(7)]
-    assert inspect.signature(tw.regularization_path).parameters["holdout"].default == 0.1
+    assert inspect.signature(regularization_path).parameters["holdout"].default == 0.1
 
 
 def test_refit_trains_the_best_step_on_all_sentences() -> None:
@@ -177,7 +178,7 @@ def test_progress_is_reported_per_step() -> None:
 def test_corpora_replace_lists() -> None:
     """Corpora replace lists in both parts."""
     whole, dev = tw.Corpus.from_lists(X, Y), tw.Corpus.from_lists(DEV, DEV_Y)
-    found = tw.regularization_path(crf(), whole, dev, strengths=[1.0, 0.1])
+    found = regularization_path(crf(), whole, dev, strengths=[1.0, 0.1])
     assert [(bits(s.tagger), s.score) for s in found] == [(bits(s.tagger), s.score) for s in path()]
 
 
@@ -188,16 +189,16 @@ def test_learners_without_warm_start_train_each_step_separately() -> None:
         assert bits(step.tagger) == bits(tw.HMSVM(features="S1", max_epochs=3, C=step.strength).fit(X, Y))
     (step,) = path(svm, dev=None, dev_y=None, strengths=[2.0], parameter="C", refit=True)
     assert bits(step.tagger) == bits(tw.HMSVM(features="S1", max_epochs=3, C=2.0).fit(X, Y))
-    with pytest.raises(tw.ParameterError, match="Leave warm_start out"):
+    with pytest.raises(tw.exceptions.ParameterError, match="Leave warm_start out"):
         path(svm, strengths=[2.0], parameter="C", warm_start=crf().fit(X, Y))
 
 
 def test_missing_strengths_and_single_sentences_are_rejected() -> None:
     """The error names the missing parameter, or the number of sentences that a path needs."""
-    with pytest.raises(tw.ParameterError, match="l2"):
+    with pytest.raises(tw.exceptions.ParameterError, match="l2"):
         path(tw.Perceptron())
-    with pytest.raises(tw.CorpusError, match="two training sentences"):
-        tw.regularization_path(crf(), X[:1], y=Y[:1])
+    with pytest.raises(tw.exceptions.CorpusError, match="two training sentences"):
+        regularization_path(crf(), X[:1], y=Y[:1])
 
 
 def test_path_table_has_one_row_per_strength() -> None:

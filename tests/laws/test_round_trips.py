@@ -21,6 +21,8 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.decoding.lookback import DocumentState
+from tagwise.estimators import LEARNERS
+from tagwise.model import Model
 from tagwise.model.prune import prune
 from tagwise.scores.kernels import KernelScorer
 
@@ -31,7 +33,7 @@ from ..golden.names import further_back, named
 # --- comparisons --------------------------------------------------------------------------------------------
 
 
-def parts(model: tw.Model) -> dict[str, Any]:
+def parts(model: Model) -> dict[str, Any]:
     """Return all parts of a model, field by field, as arrays and plain values."""
     scorer, recipe = model.scorer, model.recipe
     out: dict[str, Any] = {
@@ -140,7 +142,7 @@ def check(tagger: tw.Tagger, other: tw.Tagger, name: str) -> None:
     assert differences(predictions(tagger, X), predictions(other, X)) == []
 
 
-def replaced(tagger: tw.Tagger, model: tw.Model) -> tw.Tagger:
+def replaced(tagger: tw.Tagger, model: Model) -> tw.Tagger:
     """Return the tagger with another model."""
     out = copy.copy(tagger)
     out.model_ = model
@@ -159,7 +161,7 @@ def saved(tagger: Any, path: Path, **options: Any) -> bytes:
 def test_model_kinds_cover_every_part() -> None:
     """Every part occurs in some kind of model, so that a lost part makes a test fail."""
     models = {name: fitted(name).model_ for name in KINDS}
-    assert {kind.learner for kind in KINDS.values()} == set(tw.LEARNERS.values())
+    assert {kind.learner for kind in KINDS.values()} == set(LEARNERS.values())
     has = {name: parts(model) for name, model in models.items()}
     histories = [p["history"][:4] for p in has.values() if p["history"] is not None]
     settings = {(2, 1, False, True), (3, 1, False, True), (2, 3, False, False), (1, math.inf, False, False)}
@@ -223,7 +225,7 @@ def test_files_keep_every_part(name: str, tmp_path: Path) -> None:
     whole = saved(tagger, path)
     other = tw.load(str(path), functions=corpus.FUNCTIONS)
     check(tagger, other, name)
-    for again in (other, other.model_, tw.Model.load(path), tagger.model_, pickle.loads(pickle.dumps(other))):
+    for again in (other, other.model_, Model.load(path), tagger.model_, pickle.loads(pickle.dumps(other))):
         assert saved(again, tmp_path / "again") == whole
     for attribute in ("objective_", "best_iteration_", "stopped_"):
         assert differences(getattr(tagger, attribute), getattr(other, attribute)) == []
@@ -248,7 +250,7 @@ def test_metadata_and_pruning_change_nothing_else(name: str, tmp_path: Path) -> 
     assert after.pop("meta") == {**before.pop("meta"), "note": [1, "ü"], "learner": "crf"}
     assert differences(before, after) == []
     model.save(tmp_path / "m")
-    assert tw.Model.load(tmp_path / "m").meta == parts(model)["meta"]
+    assert Model.load(tmp_path / "m").meta == parts(model)["meta"]
     tagger.save(tmp_path / "pruned", prune=True)
     small = tw.load(tmp_path / "pruned", functions=corpus.FUNCTIONS)
     X = KINDS[name].test()
@@ -327,7 +329,7 @@ def test_cost_functions_are_saved_by_name(tmp_path: Path) -> None:
     tagger = tw.MIRA(features=PLAIN, epochs=2, cost=half_cost).fit(X, y)
     whole = saved(tagger, tmp_path / "m", state=True)
     other = tw.load(tmp_path / "m")
-    with pytest.raises(tw.MissingFunctionError, match="half_cost"):
+    with pytest.raises(tw.exceptions.MissingFunctionError, match="half_cost"):
         other.partial_fit(X, y)  # type: ignore[attr-defined]
     other = tw.load(tmp_path / "m", functions={"half_cost": half_cost})
     assert other.cost is half_cost  # type: ignore[attr-defined]
@@ -341,7 +343,7 @@ def test_cost_functions_are_saved_by_name(tmp_path: Path) -> None:
     nameless.save(tmp_path / "o")
     loaded = tw.load(tmp_path / "o")
     assert loaded.predict(X) == nameless.predict(X) == tagger.predict(X)
-    with pytest.raises(tw.ParameterError, match="cost='function'"):
+    with pytest.raises(tw.exceptions.ParameterError, match="cost='function'"):
         loaded.fit(X, y)
 
 
@@ -481,8 +483,8 @@ def test_document_boundaries_from_comments_and_marks() -> None:
     starts = {(True, True): ["d 1", None, "", None], (True, False): ["", None, "", None]}
     for (documents, comments), wanted in {**starts, (False, True): starts[True, True]}.items():
         out = io.StringIO()
-        tw.write_conll(given, out, documents=documents, comments=comments)
-        found = tw.read_conll(io.StringIO(out.getvalue()), **back)
+        tw.write(given, out, "conll", documents=documents, comments=comments)
+        found = tw.read(io.StringIO(out.getvalue()), "conll", **back)
         assert [s.doc for s in found] == wanted
         assert found.documents == given.documents == [range(2), range(2, 4)]
         assert [s.comments for s in found] == [s.comments if comments else () for s in given]

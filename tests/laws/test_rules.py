@@ -80,7 +80,7 @@ def check(name: str, own: bool, rules: list[Rule], once: bool, X: list[list[str]
     held = [Held(path_scores(name, own, tuple(words)), rule) for words, rule in zip(X, rules)]
     decoders: list[dict[str, Any]] = [{}, *([{"decoder": "beam", "beam": 700}] if kind.beam else [])]
     if once and name.startswith("kernel"):
-        with pytest.raises(tw.ParameterError, match="a kernel model supports only"):
+        with pytest.raises(tw.exceptions.ParameterError, match="a kernel model supports only"):
             tagger.predict(X, **how)
         return
     for decoder in decoders:
@@ -88,7 +88,9 @@ def check(name: str, own: bool, rules: list[Rule], once: bool, X: list[list[str]
             h.check_best(path)
     if once and not kind.first:
         for method in (tagger.predict_kbest, tagger.predict_marginals, tagger.predict_confidence):
-            with pytest.raises(tw.ParameterError, match=r"the constraint `once`|not probabilities"):
+            with pytest.raises(
+                tw.exceptions.ParameterError, match=r"the constraint `once`|not probabilities"
+            ):
                 method(X, **how)
         return
     for k in (3, 700):
@@ -102,12 +104,12 @@ def check(name: str, own: bool, rules: list[Rule], once: bool, X: list[list[str]
         tagger.predict_confidence,
         functools.partial(tagger.predict_kbest, probability=True),
     ):
-        with pytest.raises(tw.ParameterError, match="not probabilities"):
+        with pytest.raises(tw.exceptions.ParameterError, match="not probabilities"):
             method(X, **how)
     if kind.first:
         check_pointwise(tagger, held, once, X, **how)
         return
-    with pytest.raises(tw.ParameterError, match="no probabilities"):
+    with pytest.raises(tw.exceptions.ParameterError, match="no probabilities"):
         tagger.predict(X, decoder="pointwise", **how)
 
 
@@ -115,7 +117,7 @@ def check_pointwise(tagger: tw.Tagger, held: list[Held], once: bool, X: list[lis
     """The decoder takes the label of the largest exp(score) / Z at each token, whether or not it is a probability."""
     labels = tagger.classes_
     if once:
-        with pytest.raises(tw.ParameterError, match="cannot satisfy the constraint `once`"):
+        with pytest.raises(tw.exceptions.ParameterError, match="cannot satisfy the constraint `once`"):
             tagger.predict(X, decoder="pointwise", **how)
         return
     for h, words, path in zip(held, X, tagger.predict(X, decoder="pointwise", **how)):
@@ -153,7 +155,7 @@ def check_probabilities(
         else:
             assert c.chunks == []
     if not chunks:
-        with pytest.raises(tw.ParameterError, match="first order"):
+        with pytest.raises(tw.exceptions.ParameterError, match="first order"):
             tagger.chunk_probability(X, wanted, **how)
     else:
         found = tagger.chunk_probability(X, wanted, **how)
@@ -289,13 +291,13 @@ def test_unsupported_combinations_are_rejected() -> None:
     corpus = tw.Corpus([tw.Sentence({"word": x, "label": y}, "label", doc="0") for x, y in zip(X, Y)])
     rule: dict[str, Any] = {"constraints": {"once": ["P"]}}
     tagger = tw.MIRA(features="S1", epochs=1, document=True).fit(corpus)
-    with pytest.raises(tw.ParameterError, match="`once` cannot be combined with document=True"):
+    with pytest.raises(tw.exceptions.ParameterError, match="`once` cannot be combined with document=True"):
         tagger.predict(corpus, **rule)
     with pytest.raises(ValueError, match="occur once do not go with document features"):
         tw.MIRA(features="S1", epochs=1, document=True, **rule).fit(corpus)
     given = [[["w=ann"], ["w=lee"]]]
     with pytest.raises(
-        tw.CorpusError, match="sentence 0 contains attributes, but a tag dictionary needs words"
+        tw.exceptions.CorpusError, match="sentence 0 contains attributes, but a tag dictionary needs words"
     ):
         tw.CRF(dictionary=1).fit(given, [["B-P", "I-P"]])
 
@@ -304,7 +306,7 @@ def test_learners_without_constraints_raise() -> None:
     """Learners without constraints name the parameter in the error."""
     for make in (tw.HMM, tw.MEMM, tw.Boosting):
         for limit in ({"constraints": "bio"}, {"dictionary": 2}, {"dictionary_share": 0.5}):
-            with pytest.raises(tw.ParameterError, match=next(iter(limit))):
+            with pytest.raises(tw.exceptions.ParameterError, match=next(iter(limit))):
                 make(**limit)
 
 

@@ -105,7 +105,9 @@ def test_no_weight_moves_if_only_the_gold_path_is_valid(name: str, kind: str) ->
     """No weight moves, the loss is 0, and predictions are right. Without the rules weights do move."""
     words, gold, limits = FORCED[kind]
     if kind == "once" and name.startswith(NOT_ONCE):
-        with pytest.raises(tw.ParameterError, match=r"the constraint `once`.*predict\(X, constraints="):
+        with pytest.raises(
+            tw.exceptions.ParameterError, match=r"the constraint `once`.*predict\(X, constraints="
+        ):
             LEARNERS[name](**limits).fit(words, gold)
         return
     tagger = LEARNERS[name](**limits).fit(words, gold, dev=words, dev_y=gold)
@@ -489,10 +491,12 @@ def test_gold_labels_outside_the_constraints_are_reported(name: str, kind: str) 
     if isinstance(tagger, (tw.MIRA, tw.PassiveAggressive, tw.AROW)) and not name.startswith("history"):
         calls.append(tagger.partial_fit)
     for call in calls:
-        with pytest.raises(tw.TrainingError, match=f"^sentence 2: {message}") as raised:
+        with pytest.raises(tw.exceptions.TrainingError, match=f"^sentence 2: {message}") as raised:
             call(words, gold)
         assert raised.value.sentence == 2
-        with pytest.raises(tw.TrainingError, match=rf"^sentence 2 \(line 6\): {message}") as raised:
+        with pytest.raises(
+            tw.exceptions.TrainingError, match=rf"^sentence 2 \(line 6\): {message}"
+        ) as raised:
             call(corpus)
         assert pickle.loads(pickle.dumps(raised.value)).sentence == 2
 
@@ -501,12 +505,12 @@ def test_gold_labels_outside_the_constraints_are_reported(name: str, kind: str) 
 def test_sentence_number_comes_from_the_error_not_its_text(name: str) -> None:
     """The number comes from the error's attribute, never from its text."""
     corpus = tw.Corpus([tw.Sentence({"word": ["ann", "ran"], "label": ["P", "O"]}, "label", line=7)])
-    error = tw.TrainingError("sentence 0: as the callback words it")
+    error = tw.exceptions.TrainingError("sentence 0: as the callback words it")
 
     def fail(_: Any) -> None:
         raise error
 
-    with pytest.raises(tw.TrainingError) as raised:
+    with pytest.raises(tw.exceptions.TrainingError) as raised:
         getattr(tw, name)(features="S1").fit(corpus, callbacks=[fail])
     assert str(raised.value) == "sentence 0: as the callback words it"
     assert raised.value.sentence is None
@@ -536,5 +540,7 @@ def test_partial_labels_reject_constraints(limit: dict[str, Any]) -> None:
     """Rules with partial labels raise an error."""
     name = next(iter(limit))
     for params in ({"partial": True}, {}):
-        with pytest.raises(tw.ParameterError, match=f"partially labelled corpus requires {name}=None"):
+        with pytest.raises(
+            tw.exceptions.ParameterError, match=f"partially labelled corpus requires {name}=None"
+        ):
             tw.CRF(features="S1", **params, **limit).fit([["ann", "lee"]], [["B-P", None]])

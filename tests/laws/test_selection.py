@@ -9,6 +9,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.base.parameters import parameters_of
+from tagwise.estimators import LEARNERS
 
 X = [["a", "b", "a"], ["b", "a"], ["c", "a", "b"], ["b", "c"], ["a"], ["c", "c", "b"]]
 Y = [["x", "y", "y"], ["y", "x"], ["x", "x", "y"], ["x", "x"], ["y"], ["y", "x", "y"]]
@@ -41,7 +42,7 @@ def test_dev_score_is_f1_for_chunks_and_accuracy_otherwise(learner: str, chunked
     for guess, f1, accuracy in GUESSES:
         # Each word has one label and is alone in its sentence, so dev's words determine the guess.
         dev = [[names[y] for y in path] for path in guess]
-        tagger = tw.LEARNERS[learner](**options)
+        tagger = LEARNERS[learner](**options)
         tagger.fit(words, written([[y] for y in names for _ in range(4)]), dev=dev, dev_y=written(CHUNKS))
         assert tagger.predict(dev) == written(guess)
         score = f1 if chunked else accuracy
@@ -61,7 +62,7 @@ def test_model_is_the_best_iterate(learner: str) -> None:
     """With dev the model predicts as in the first of its best iterations, without dev as in its last."""
     dev, dev_y = ambiguous()
     options: dict[str, Any] = {"features": "S1"}
-    kind = tw.LEARNERS[learner]
+    kind = LEARNERS[learner]
     for name, value in {"max_iter": 12, "epochs": 12, "max_epochs": 12, "rounds": 12, "every": 1}.items():
         options |= {name: value} if name in parameters_of(kind) else {}
     options |= {"tol": 0.0} if "tol" in parameters_of(kind) else {}

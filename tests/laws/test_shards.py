@@ -27,8 +27,8 @@ FEATURES = {"set": "S2", "edges": "word[-1..1]\nedge: word[0].shape\n"}
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write the corpus to two files, one of them compressed."""
     folder = tmp_path_factory.mktemp("files")
-    tw.write_conll(SOME[:45], folder / "a.conll")
-    tw.write_conll(SOME[45:], folder / "b.conll.gz")
+    tw.write(SOME[:45], folder / "a.conll", "conll")
+    tw.write(SOME[45:], folder / "b.conll.gz", "conll")
     return folder
 
 
@@ -96,9 +96,9 @@ def test_online_learners_obey_constraints_over_shards(files: Path, kind: Any) ->
 def test_constraint_violations_name_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text("a O\nb I-X\n\nc B-X\nd I-X\n", "utf-8")
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S1")
-    with pytest.raises(tw.TrainingError, match=r"a\.conll:1: "):
+    with pytest.raises(tw.exceptions.TrainingError, match=r"a\.conll:1: "):
         tw.fit_shards(tw.CRF(constraints="IOB2"), shards)
-    with pytest.raises(tw.ParameterError, match=r"constraints='auto'.*Name the scheme"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"constraints='auto'.*Name the scheme"):
         tw.fit_shards(tw.MIRA(constraints="auto"), shards)
 
 
@@ -126,13 +126,13 @@ def test_models_do_not_depend_on_threads_or_checkpoints(files: Path) -> None:
         assert tagger.objective_ == whole.objective_
         assert tagger.model_.scorer.weights.tobytes() == whole.model_.scorer.weights.tobytes()
     other = encoded(files, "other", 700)
-    with pytest.raises(tw.TrainingError, match="training sentences"):
+    with pytest.raises(tw.exceptions.TrainingError, match="training sentences"):
         tw.fit_shards(tw.CRF(**SETTINGS), other, checkpoint=tw.Checkpoint(kept.path, resume=True))
 
 
 def test_paged_arrays_are_bit_identical_to_memory(tmp_path: Path) -> None:
     """If memory is short, large arrays are stored in files and read back unchanged."""
-    tw.write_conll(CORPUS[:600], tmp_path / "a.conll")
+    tw.write(CORPUS[:600], tmp_path / "a.conll", "conll")
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", shard_tokens=6_500)
     assert len(shards) == 2
     config = ObjectiveConfig(shards.layout())

@@ -30,7 +30,7 @@ RULES: dict[str, Any] = {
 def shards(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
     """Return five shards."""
     folder = tmp_path_factory.mktemp("online")
-    tw.write_conll(SOME, folder / "a.conll")
+    tw.write(SOME, folder / "a.conll", "conll")
     made = tw.encode(folder / "a.conll", folder / "many", features="S1", shard_tokens=350)
     assert len(made) == 5
     return made
@@ -166,13 +166,13 @@ def test_stopped_runs_resume(shards: tw.Shards, tmp_path: Path, parts: int) -> N
 def test_unsupported_parameters_are_rejected_for_shards(
     shards: tw.Shards, given: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(tw.ParameterError, match=message):
+    with pytest.raises(tw.exceptions.ParameterError, match=message):
         tw.fit_shards(tw.Perceptron(**given), shards)
 
 
 def test_damaged_shards_raise_or_are_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Skipped shards are named. Both kinds of learners train on the remaining ones."""
-    tw.write_conll(SOME[:40], tmp_path / "a.conll")
+    tw.write(SOME[:40], tmp_path / "a.conll", "conll")
     whole = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S1", shard_tokens=200)
     assert len(whole) > 2
     settings: dict[str, Any] = {"max_iter": 3, "optimizer": "lbfgs"}
@@ -180,7 +180,7 @@ def test_damaged_shards_raise_or_are_skipped(tmp_path: Path, caplog: pytest.LogC
     expected = [tw.fit_shards(tagger, kept[0]) for tagger in (tw.CRF(**settings), tw.Perceptron(epochs=2))]
     path = whole.path / "shard-00001.arrays"
     path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
-    with pytest.raises(tw.CorpusError, match=r"shard-00001\.arrays: a damaged file"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"shard-00001\.arrays: a damaged file"):
         tw.fit_shards(tw.Perceptron(epochs=2), tw.Shards(whole.path))
     with caplog.at_level(logging.WARNING, "tagwise"):
         left = tw.Shards(whole.path, on_error="skip")
@@ -192,5 +192,5 @@ def test_damaged_shards_raise_or_are_skipped(tmp_path: Path, caplog: pytest.LogC
             tw.fit_shards(tagger, left).model_.scorer.weights.tobytes()
             == theirs.model_.scorer.weights.tobytes()
         )
-    with pytest.raises(tw.ParameterError, match="on_error"):
+    with pytest.raises(tw.exceptions.ParameterError, match="on_error"):
         tw.Shards(whole.path, on_error="ignore")

@@ -103,7 +103,7 @@ def test_unsupported_parameters_are_rejected() -> None:
     c = random_corpus(5, 4, n=5, longest=5, edge_attributes=True)
     with pytest.raises(ValueError, match="edge attributes"):
         _core.Stochastic(c.data, c.layout)
-    with pytest.raises(tw.ParameterError, match="sgd"):
+    with pytest.raises(tw.exceptions.ParameterError, match="sgd"):
         tw.CRF(optimizer="sgd", cost=1.0, features="S1").fit([["a"]], [["x"]])
-    with pytest.raises(tw.ParameterError, match="l1"):
+    with pytest.raises(tw.exceptions.ParameterError, match="l1"):
         tw.CRF(optimizer="sgd", l1=1.0, features="S1").fit([["a"]], [["x"]])

@@ -154,7 +154,9 @@ def test_sums_can_be_written_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert parse_sum("default") is None
     assert parse_sum("word[0].one_of('+pos')?") is None
     assert parse_sum("word[0]\n# default+S1") is None
-    with pytest.raises(tw.ParameterError, match=r"a string can name a function only on the command line"):
+    with pytest.raises(
+        tw.exceptions.ParameterError, match=r"a string can name a function only on the command line"
+    ):
         resolve("S1+function:os.path:basename")
     assert parse_sum("S1+function:os.path:basename", functions=True)[1].__name__ == "basename"  # type: ignore[index]
 
@@ -162,27 +164,43 @@ def test_sums_can_be_written_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("spec", "error", "message"),
     [
-        (lambda: tw.Features(), tw.ParameterError, "no part"),
-        (lambda: tw.Features("S1") + 3, tw.ParameterError, "3 of type int cannot be part of features"),
-        (lambda: tw.Features("S1", "attributes"), tw.ParameterError, "cannot be part of a sum"),
-        (lambda: tw.Features("S1", "sufix"), tw.TemplateError, "no feature set 'sufix'"),
-        (lambda: tw.Features("S1", "word[0].sufix(2)"), tw.TemplateError, "did you mean 'suffix'"),
-        (lambda: "S1" + CITIES + "citis[0]", tw.TemplateError, 'no column "citis"'),
-        (lambda: CITIES + tw.Regex("cities", "x"), tw.TemplateError, "several columns are named 'cities'"),
-        (lambda: "S1" + tw.Regex("word", "x"), tw.TemplateError, "several columns are named 'word'"),
-        (lambda: "regex:[0-9]", tw.ParameterError, "expected regex:NAME=PATTERN"),
-        (lambda: "gazetteer:no.such.file", tw.TemplateError, "no.such.file: cannot be read"),
-        (lambda: tw.Gazetteer(["a"]), tw.ParameterError, "need a name"),
-        (lambda: tw.Gazetteer([], name="g"), tw.ParameterError, "no entries"),
-        (lambda: tw.Gazetteer(["a", " "], name="g"), tw.ParameterError, "entry 1 .* is not a name"),
-        (lambda: tw.Gazetteer([b"a"], name="g"), tw.ParameterError, "entry 0"),
-        (lambda: tw.Gazetteer([["a", 3]], name="g"), tw.ParameterError, "entry 0"),
-        (lambda: tw.Gazetteer(["a " * 101], name="g"), tw.ParameterError, "1 to 100 tokens"),
-        (lambda: tw.Gazetteer(["a"], name="a b"), tw.ParameterError, "is not a valid name"),
-        (lambda: tw.Gazetteer(["a"], name="bias"), tw.ParameterError, "is not a valid name"),
-        (lambda: tw.Gazetteer(["a"], name="g", window=11), tw.ParameterError, "window=11"),
-        (lambda: tw.Regex("r", "(a"), tw.TemplateError, "Regex r: .*unclosed group"),
-        (lambda: tw.Regex("r", b"a"), tw.ParameterError, "is not a pattern"),  # type: ignore[arg-type]
+        (lambda: tw.Features(), tw.exceptions.ParameterError, "no part"),
+        (
+            lambda: tw.Features("S1") + 3,
+            tw.exceptions.ParameterError,
+            "3 of type int cannot be part of features",
+        ),
+        (lambda: tw.Features("S1", "attributes"), tw.exceptions.ParameterError, "cannot be part of a sum"),
+        (lambda: tw.Features("S1", "sufix"), tw.exceptions.TemplateError, "no feature set 'sufix'"),
+        (lambda: tw.Features("S1", "word[0].sufix(2)"), tw.exceptions.TemplateError, "did you mean 'suffix'"),
+        (lambda: "S1" + CITIES + "citis[0]", tw.exceptions.TemplateError, 'no column "citis"'),
+        (
+            lambda: CITIES + tw.Regex("cities", "x"),
+            tw.exceptions.TemplateError,
+            "several columns are named 'cities'",
+        ),
+        (
+            lambda: "S1" + tw.Regex("word", "x"),
+            tw.exceptions.TemplateError,
+            "several columns are named 'word'",
+        ),
+        (lambda: "regex:[0-9]", tw.exceptions.ParameterError, "expected regex:NAME=PATTERN"),
+        (lambda: "gazetteer:no.such.file", tw.exceptions.TemplateError, "no.such.file: cannot be read"),
+        (lambda: tw.Gazetteer(["a"]), tw.exceptions.ParameterError, "need a name"),
+        (lambda: tw.Gazetteer([], name="g"), tw.exceptions.ParameterError, "no entries"),
+        (
+            lambda: tw.Gazetteer(["a", " "], name="g"),
+            tw.exceptions.ParameterError,
+            "entry 1 .* is not a name",
+        ),
+        (lambda: tw.Gazetteer([b"a"], name="g"), tw.exceptions.ParameterError, "entry 0"),
+        (lambda: tw.Gazetteer([["a", 3]], name="g"), tw.exceptions.ParameterError, "entry 0"),
+        (lambda: tw.Gazetteer(["a " * 101], name="g"), tw.exceptions.ParameterError, "1 to 100 tokens"),
+        (lambda: tw.Gazetteer(["a"], name="a b"), tw.exceptions.ParameterError, "is not a valid name"),
+        (lambda: tw.Gazetteer(["a"], name="bias"), tw.exceptions.ParameterError, "is not a valid name"),
+        (lambda: tw.Gazetteer(["a"], name="g", window=11), tw.exceptions.ParameterError, "window=11"),
+        (lambda: tw.Regex("r", "(a"), tw.exceptions.TemplateError, "Regex r: .*unclosed group"),
+        (lambda: tw.Regex("r", b"a"), tw.exceptions.ParameterError, "is not a pattern"),  # type: ignore[arg-type]
     ],
 )
 def test_invalid_sums_are_rejected(spec: Any, error: type[Exception], message: str) -> None:
@@ -222,10 +240,10 @@ def test_gazetteers_are_named_after_their_file(tmp_path: Path) -> None:
     assert found.entries == (("new", "york"), ("paris",))
     assert repr(found) == "<Gazetteer _2_big_cities_v1: 2 entries>"
     path.write_bytes(b"\xff\xfe\n")
-    with pytest.raises(tw.TemplateError, match=r"cannot read the gazetteer .*UTF-8"):
+    with pytest.raises(tw.exceptions.TemplateError, match=r"cannot read the gazetteer .*UTF-8"):
         tw.Gazetteer(path)
     path.write_text(" \n")
-    with pytest.raises(tw.TemplateError, match="has no entries"):
+    with pytest.raises(tw.exceptions.TemplateError, match="has no entries"):
         tw.Gazetteer(path)
 
 
@@ -265,7 +283,7 @@ def test_functions_of_a_sum_are_passed_to_load(tmp_path: Path) -> None:
     loaded = tw.load(tmp_path / "m.tagwise")
     assert [missing.path for missing in loaded.model_.missing] == [path]
     for act in (lambda: loaded.predict(X), lambda: loaded.fit(X, corpus.LABELS)):
-        with pytest.raises(tw.MissingFunctionError, match=re.escape(path)):
+        with pytest.raises(tw.exceptions.MissingFunctionError, match=re.escape(path)):
             act()
     found = tw.load(tmp_path / "m.tagwise", functions={"shapes": corpus.shapes})
     assert found.predict(X) == tagger.predict(X)

@@ -14,6 +14,7 @@ import tagwise as tw
 from tagwise import _core
 from tagwise.dataset.encode import collect_labels, with_labels
 from tagwise.features import Recipe
+from tagwise.model import Model
 from tagwise.model.model import transfer
 from tagwise.scores.lookback import Lookback
 
@@ -60,7 +61,7 @@ def shared_order(old: Sequence[str], new: Sequence[str]) -> tuple[list[str], lis
     return [y for y in old if y in new], [y for y in new if y in old]
 
 
-def expected(old: tw.Model, names: Sequence[Name] | dict[Name, float]) -> dict[Name, float]:
+def expected(old: Model, names: Sequence[Name] | dict[Name, float]) -> dict[Name, float]:
     """Return the weights of features with these names: those of the old model, or 0 for new features."""
     known = named(old)
     return {name: known.get(name, 0.0) for name in names}
@@ -126,7 +127,7 @@ OLDS: dict[str, Callable[[], tw.Tagger]] = {
 CACHE: dict[str, tw.Tagger] = {}
 
 
-def old_model(name: str) -> tw.Model:
+def old_model(name: str) -> Model:
     if name not in CACHE:
         CACHE[name] = OLDS[name]().fit(*OLD)
     return CACHE[name].model_
@@ -245,7 +246,7 @@ def test_warm_start_without_steps_is_the_old_model(name: str, tmp_path: Path) ->
 
 def random_model(
     rng: np.random.Generator, labels: list[str], texts: list[str], start_end: bool
-) -> tuple[tw.Model, _core.Vocabulary, _core.Layout]:
+) -> tuple[Model, _core.Vocabulary, _core.Layout]:
     """Return a model over attribute lists, including edge attributes, with random weights."""
     lengths = rng.integers(1, 6, 6)
     X, E = (
@@ -260,7 +261,7 @@ def random_model(
         data, len(vocabulary), len(found), all_pairs=bool(rng.integers(2)), start_end=start_end
     )
     scorer = _core.Scorer(layout, rng.normal(size=len(layout)).astype(np.float32))
-    return tw.Model(tuple(found), Recipe("attributes", "attributes"), vocabulary, scorer), vocabulary, layout
+    return Model(tuple(found), Recipe("attributes", "attributes"), vocabulary, scorer), vocabulary, layout
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -272,7 +273,7 @@ def test_weights_are_matched_by_name(seed: int) -> None:
     old, *_ = random_model(rng, labels[: rng.integers(1, 6)], texts[:6], bool(seed % 3))
     new, vocabulary, layout = random_model(rng, labels[rng.integers(0, 3) :], texts[2:], bool(seed % 2))
     start = transfer(old, vocabulary, layout, new.labels)
-    begun = tw.Model(new.labels, new.recipe, vocabulary, _core.Scorer(layout, start.astype(np.float32)))
+    begun = Model(new.labels, new.recipe, vocabulary, _core.Scorer(layout, start.astype(np.float32)))
     assert named(begun) == expected(old, named(new))
     same = transfer(old, old.vocabulary, old.scorer.layout, old.labels)
     np.testing.assert_array_equal(same, old.scorer.weights)
@@ -297,7 +298,7 @@ def test_history_tables_are_matched_by_name(old: Lookback, new: Lookback) -> Non
 
     def names(history: Lookback, its: tuple[str, ...]) -> dict[Name, float]:
         model, *_ = random_model(rng, ["x"], ["a", "b"], False)
-        return further_back(tw.Model(its, model.recipe, model.vocabulary, model.scorer, lookback=history))
+        return further_back(Model(its, model.recipe, model.vocabulary, model.scorer, lookback=history))
 
     known = names(full, before)
     found = names(carried, labels)
@@ -317,7 +318,7 @@ def test_warm_start_skips_stochastic_epochs() -> None:
 
 def test_learners_without_initial_weights_raise() -> None:
     """Counting has no initial weights, so a warm start is an error."""
-    with pytest.raises(tw.ParameterError, match="Leave warm_start out"):
+    with pytest.raises(tw.exceptions.ParameterError, match="Leave warm_start out"):
         tw.HMM().fit(*OLD, warm_start=old_model("crf"))
 
 

@@ -25,7 +25,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
     """Encode a few hundred sentences into nine shards."""
     folder = tmp_path_factory.mktemp("shards")
     corpus = tw.load_corpus("wnut17-ner")[0][:300]
-    tw.write_conll(corpus, folder / "a.conll")
+    tw.write(corpus, folder / "a.conll", "conll")
     made = tw.encode(folder / "a.conll", folder / "enc", features="S2", shard_tokens=650)
     assert len(made) == 9
     return made

@@ -171,7 +171,7 @@ class Work:
         step = max(1, len(corpus) // 8)
         (folder / "in").mkdir(parents=True)
         for i in range(0, len(corpus), step):
-            tw.write_conll(corpus[i : i + step], folder / "in" / f"{i:05d}.conll")
+            tw.write(corpus[i : i + step], folder / "in" / f"{i:05d}.conll", "conll")
         self.times = 0
 
     def place(self) -> Path:

@@ -59,7 +59,7 @@ def test_lbfgs_continues_with_ray(nodes: Any, shards: tw.Shards) -> None:
 
 
 def test_single_part_is_rejected(nodes: Any, shards: tw.Shards) -> None:
-    with pytest.raises(tw.ParameterError, match="parts=2"):
+    with pytest.raises(tw.exceptions.ParameterError, match="parts=2"):
         tw.fit_shards(tw.CRF(optimizer="dual"), shards, backend="ray")
 
 

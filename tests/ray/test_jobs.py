@@ -46,7 +46,7 @@ def run(*given: Any) -> str:
 def test_shards_equal_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
     """Bytes are equal for more shards than one merge takes, and for files of any size, including an empty one."""
     for name, part in (("a", TRAIN[:90]), ("b", TRAIN[90:95]), ("c.conll.gz", TRAIN[95:200])):
-        tw.write_conll(part, tmp_path / (name if "." in name else f"{name}.conll"))
+        tw.write(part, tmp_path / (name if "." in name else f"{name}.conll"), "conll")
     (tmp_path / "b0.conll").write_text("", "utf-8")
     given: dict[str, Any] = {"features": "S2", "shard_tokens": 270, "columns": ["word", "label"]}
     files = str(tmp_path / "*.conll*")
@@ -81,9 +81,9 @@ def test_shard_jobs_equal_cut() -> None:
 
 
 def test_errors_of_workers_are_raised(nodes: Any, tmp_path: Path) -> None:
-    tw.write_conll(TRAIN[:30], tmp_path / "a.conll")
+    tw.write(TRAIN[:30], tmp_path / "a.conll", "conll")
     (tmp_path / "b.conll").write_text("word O extra\n\n", "utf-8")
-    with pytest.raises(tw.CorpusError, match=r"b\.conll:1"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"b\.conll:1"):
         tagwise.ray.encode(tmp_path / "*.conll", tmp_path / "enc", features="S1")
 
 
@@ -109,7 +109,7 @@ def test_tag_labels_batches(nodes: Any, model: Path, form: str) -> None:
     assert data.schema().types[1:] == [pyarrow.list_(pyarrow.string())] * 2
     found = {row["id"]: list(row["predicted"]) for row in data.take_all()}
     assert [found[i] for i in range(len(rows))] == tw.load(model).predict(sentences)
-    with pytest.raises(tw.CorpusError, match="text"):
+    with pytest.raises(tw.exceptions.CorpusError, match="text"):
         tagwise.ray.Tag(model)({"text": ["a b"]})
 
 
@@ -132,7 +132,7 @@ def test_tag_accepts_arrow_tables(model: Path) -> None:
     assert tag(texts).column("predicted").to_pylist() == expected
     odd = pa.table({"tokens": [["a", None]]})
     assert tag(odd).column("predicted").to_pylist() == tw.load(model).predict([["a", "None"]])
-    with pytest.raises(tw.CorpusError, match="text"):
+    with pytest.raises(tw.exceptions.CorpusError, match="text"):
         tag(pa.table({"text": ["a b"]}))
 
 
@@ -142,8 +142,8 @@ def test_tag_files_into_a_folder(nodes: Any, model: Path, tmp_path: Path) -> Non
     import pyarrow.parquet as pq
 
     (tmp_path / "in" / "deep").mkdir(parents=True)
-    tw.write_conll(TEST[:20], tmp_path / "in" / "a.conll")
-    tw.write_jsonl(TEST[20:40], tmp_path / "in" / "deep" / "b.jsonl")
+    tw.write(TEST[:20], tmp_path / "in" / "a.conll", "conll")
+    tw.write(TEST[20:40], tmp_path / "in" / "deep" / "b.jsonl", "jsonl")
     texts = [" ".join(tokens) for tokens in TEST[40:60].tokens]
     (tmp_path / "in" / "c.txt").write_text("\n".join(texts) + "\n", "utf-8")
     tokens = TEST[60:80].tokens
@@ -175,7 +175,7 @@ def test_tag_files_into_a_folder(nodes: Any, model: Path, tmp_path: Path) -> Non
 
 
 def test_unreadable_file(nodes: Any, model: Path, tmp_path: Path) -> None:
-    tw.write_conll(TEST[:20], tmp_path / "a.conll")
+    tw.write(TEST[:20], tmp_path / "a.conll", "conll")
     (tmp_path / "b.jsonl").write_text("{no", "utf-8")
     given = ["tag", str(model), str(tmp_path / "*.*"), "-o", f"{tmp_path / 'out'}/", "--backend", "ray"]
     stopped = CliRunner().invoke(cli, given)
@@ -210,7 +210,7 @@ def test_compare_equals_a_single_process(nodes: Any) -> None:
     assert all(row.memory for row in there.rows)
     with pytest.raises(tw.TagwiseError, match="no token"):
         tw.compare(["crf"], **{**given, "corpus": {"empty": (TRAIN[:0], TEST[:5])}}, backend="ray")
-    with pytest.raises(tw.ParameterError, match="backend"):
+    with pytest.raises(tw.exceptions.ParameterError, match="backend"):
         tw.compare(["crf"], **given, backend="nobody")
 
 

@@ -66,7 +66,7 @@ def test_learners_with_an_objective(nodes: Any, shards: tw.Shards, name: str) ->
 
 
 def test_edge_attributes(nodes: Any, tmp_path: Path) -> None:
-    tw.write_conll(tw.load_corpus("wnut17-ner")[0][:60], tmp_path / "a.conll")
+    tw.write(tw.load_corpus("wnut17-ner")[0][:60], tmp_path / "a.conll", "conll")
     features = "word[-1..1]\nedge: word[0].shape\n"
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features=features, shard_tokens=300)
     theirs = tw.fit_shards(tw.CRF(**SETTINGS), shards, backend="ray", workers=2)
@@ -114,7 +114,7 @@ def test_mixing_does_not_depend_on_the_workers(
 
 
 def test_mixing_needs_parts(nodes: Any, shards: tw.Shards) -> None:
-    with pytest.raises(tw.ParameterError, match="parts=2"):
+    with pytest.raises(tw.exceptions.ParameterError, match="parts=2"):
         tw.fit_shards(tw.MIRA(epochs=1), shards, backend="ray")
 
 
@@ -137,12 +137,12 @@ def test_killed_online_workers_are_replaced(nodes: Any, shards: tw.Shards) -> No
 
 
 def test_a_damaged_shard_is_named(nodes: Any, tmp_path: Path) -> None:
-    tw.write_conll(tw.load_corpus("wnut17-ner")[0][:40], tmp_path / "a.conll")
+    tw.write(tw.load_corpus("wnut17-ner")[0][:40], tmp_path / "a.conll", "conll")
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S1", shard_tokens=300)
     layout = shards.layout()
     path = shards.path / "shard-00001.arrays"
     path.write_bytes(path.read_bytes()[:-1] + b"\xff")
-    with pytest.raises(tw.CorpusError, match=r"shard-00001\.arrays: a damaged file"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"shard-00001\.arrays: a damaged file"):
         RayParts(shards, ObjectiveConfig(layout), 2)
     left = tw.Shards(shards.path, on_error="skip")
     assert left.skipped == (1,)

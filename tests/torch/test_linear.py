@@ -134,7 +134,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def test_every_loss_has_a_formula() -> None:
     """A loss without a formula raises an error."""
     assert set(FORMULAS) == set(_core.LOSSES) <= set(tt.LOSSES)
-    with pytest.raises(tw.ParameterError, match="device='cuda' does not support loss='other'"):
+    with pytest.raises(tw.exceptions.ParameterError, match="device='cuda' does not support loss='other'"):
         formula_of("other")
 
 
@@ -258,14 +258,16 @@ def test_unsupported_options_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unsupported options raise an error that suggests device='cpu'."""
     with (
         checked_backend("cpu", monkeypatch),
-        pytest.raises(tw.ParameterError, match=r"does not support order > 1\. Use device='cpu'"),
+        pytest.raises(tw.exceptions.ParameterError, match=r"does not support order > 1\. Use device='cpu'"),
     ):
         tw.CRF(features="attributes", order=2).fit(*TRAIN)
     if GPU:
-        with pytest.raises(tw.ParameterError, match=r"does not support order > 1\. Use device='cpu'"):
+        with pytest.raises(
+            tw.exceptions.ParameterError, match=r"does not support order > 1\. Use device='cpu'"
+        ):
             tw.CRF(features="attributes", order=2, device="cuda").fit(*TRAIN)
         return
-    with pytest.raises(tw.ParameterError, match=r"PyTorch finds no GPU\. Use device='cpu'"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"PyTorch finds no GPU\. Use device='cpu'"):
         tw.CRF(features="attributes", device="cuda").fit(*TRAIN)
 
 

@@ -19,7 +19,7 @@ from tests.corpora import X, Y
 
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 
-def refused(f, *words, kinds=(tw.MemoryLimitError,)):
+def refused(f, *words, kinds=(tw.exceptions.MemoryLimitError,)):
     try:
         f()
     except kinds as error:
@@ -76,7 +76,7 @@ assert tagger.predict(X, decoder="beam", beam=10**9) == tagger.predict(X)  # few
 for beam in (2**63, 2**64, 10**30):
     refused(
         lambda: tagger.predict(long, decoder="beam", beam=beam),
-        kinds=(MemoryError, tw.ParameterError, ValueError),
+        kinds=(MemoryError, tw.exceptions.ParameterError, ValueError),
     )
 """,
     "steps against many paths": """

@@ -173,7 +173,7 @@ def other_value(param: Param) -> Any:
                 continue
             try:
                 return param.check(value)
-            except tw.ParameterError:
+            except tw.exceptions.ParameterError:
                 continue
     return "?"
 

@@ -102,5 +102,5 @@ def test_pipes_are_rejected_as_models(tmp_path: Path) -> None:
     """A pipe is refused before it is opened, which would block until it has a writer."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe"):
-        with pytest.raises(tw.ModelFileError, match="cannot be read"):
+        with pytest.raises(tw.exceptions.ModelFileError, match="cannot be read"):
             tw.load(path)

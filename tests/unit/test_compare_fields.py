@@ -202,7 +202,7 @@ def folds(patch: pytest.MonkeyPatch, folder: Path) -> None:
         (-1, "expected 1 to 5, or 0"),
         (0, "has no dev part"),
     ):
-        with pytest.raises(tw.ParameterError, match=message):
+        with pytest.raises(tw.exceptions.ParameterError, match=message):
             simple(learners=["crf"], features=["S1"], tune={"crf": {"l2": values}}, folds=count)
 
 
@@ -215,7 +215,7 @@ def against(patch: pytest.MonkeyPatch, folder: Path) -> None:
         assert entries[place]["p"] is None
         assert 0 < entries[1 - place]["p"] <= 1
     assert [entry["p"] for entry in simple(**call).summary()] == [None, None]
-    with pytest.raises(tw.ParameterError, match="'oracle'"):
+    with pytest.raises(tw.exceptions.ParameterError, match="'oracle'"):
         simple(**call, against="oracle")
 
 
@@ -300,7 +300,7 @@ def compare_backend(patch: pytest.MonkeyPatch, folder: Path) -> None:
     simple()
     simple(backend="ray")
     assert given == ["local", "ray"]
-    with pytest.raises(tw.ParameterError, match="backend='nobody'"):
+    with pytest.raises(tw.exceptions.ParameterError, match="backend='nobody'"):
         simple(backend="nobody")
 
 

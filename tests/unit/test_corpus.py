@@ -14,18 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tagwise as tw
 from tagwise import corpus as tc
 from tagwise.base.exceptions import CorpusError
 from tagwise.corpus import Corpus, Sentence, streams
-from tagwise.corpus.formats import format_of_text
+from tagwise.corpus.formats import format_of_text, open_sentences
 from tagwise.corpus.labels import break_in
 
 from ..corpora import CONLL, CONLL_TEXT, CONLLU, JSONL
 
 
-def conll(text: str | bytes, *args: object, **options: object) -> Corpus:
+def conll(text: str | bytes, columns: object = None, label: object = "label", **options: object) -> Corpus:
     file = io.BytesIO(text) if isinstance(text, bytes) else io.StringIO(text, newline="")
-    return tc.read_conll(file, *args, **options)  # type: ignore[arg-type]
+    return tw.read(file, "conll", columns=columns, label=label, **options)  # type: ignore[arg-type]
 
 
 # Any text that a cell can hold, including exotic separators.
@@ -121,8 +122,10 @@ class TestConll:
     def test_round_trip(self, rows: list[list[tuple[str, ...]]], marks: list[bool], separator: str) -> None:
         c = corpus_of(rows, marks)
         out = io.BytesIO()
-        tc.write_conll(c, out, separator=separator)
-        again = tc.read_conll(io.BytesIO(out.getvalue()), c.columns, separator=separator, comments=False)
+        tw.write(c, out, "conll", separator=separator)
+        again = tw.read(
+            io.BytesIO(out.getvalue()), "conll", columns=c.columns, separator=separator, comments=False
+        )
         if rows[0][0][0][0] == "\ufeff" and not marks[0]:
             return  # a first token that begins with a BOM looks like the file's own BOM
         assert again == c
@@ -140,8 +143,8 @@ class TestConll:
         assert [s.doc for s in c] == ["d", ""]
         assert c[0].line == 3
         out = io.StringIO()
-        tc.write_conll(c, out, comments=True, documents=False)
-        assert tc.read_conll(io.StringIO(out.getvalue())) == c
+        tw.write(c, out, "conll", comments=True, documents=False)
+        assert tw.read(io.StringIO(out.getvalue()), "conll") == c
         assert conll("# O\na O\n").tokens == [["#", "a"]]
         assert conll("# O x\na O\n", comments=True).tokens == [["a"]]
 
@@ -185,7 +188,7 @@ class TestConll:
         path = tmp_path / "bad.txt"
         path.write_bytes(text)
         with pytest.raises(CorpusError) as e:
-            tc.read_conll(path)
+            tw.read(path, "conll")
         message = str(e.value)
         assert message.startswith(f"{path}:{line}: ")
         assert expected_text in message
@@ -197,7 +200,7 @@ class TestConll:
 
 class TestConllu:
     def test_conllu_round_trip_keeps_every_line(self) -> None:
-        c = tc.read_conllu(io.StringIO(CONLLU))
+        c = tw.read(io.StringIO(CONLLU), "conllu")
         assert c.tokens == [["do", "n't", "stop"], ["New York"], ["yes"]]
         assert c.labels[0] == ["AUX", "PART", "VERB"]
         assert c.column("xpos")[0] == ["VBP", "RB", "VB"]
@@ -205,33 +208,33 @@ class TestConllu:
         assert c.documents == [range(2), range(2, 3)]
         assert [at for at, _ in c[0].rows] == [0, 2]
         out = io.StringIO()
-        tc.write_conllu(c, out)
+        tw.write(c, out, "conllu")
         assert out.getvalue() == CONLLU
 
     def test_multiword_range_may_cover_one_word(self) -> None:
         """Its range ends at its first word or later, not before."""
         text = CONLLU.replace("1-2\t", "1-1\t", 1)
         out = io.StringIO()
-        tc.write_conllu(tc.read_conllu(io.StringIO(text)), out)
+        tw.write(tw.read(io.StringIO(text), "conllu"), out, "conllu")
         assert out.getvalue() == text
         with pytest.raises(CorpusError, match="id '1-0' after token 0"):
-            tc.read_conllu(io.StringIO(CONLLU.replace("1-2\t", "1-0\t", 1)))
+            tw.read(io.StringIO(CONLLU.replace("1-2\t", "1-0\t", 1)), "conllu")
 
 
 class TestJsonl:
     def test_jsonl_reads_columns_and_keeps_other_keys(self) -> None:
-        c = tc.read_jsonl(io.StringIO(JSONL))
+        c = tw.read(io.StringIO(JSONL), "jsonl")
         assert c.columns == ("word", "pos", "label")
         assert c.tokens == [["a", "b c"], ["ü"]]
         assert c[0].doc == "d"
         assert c[0].meta == {"id": 7}
         assert c[1].comments == ("# hi",)
         out = io.StringIO()
-        tc.write_jsonl(c, out)
-        assert tc.read_jsonl(io.StringIO(out.getvalue())) == c
+        tw.write(c, out, "jsonl")
+        assert tw.read(io.StringIO(out.getvalue()), "jsonl") == c
 
     def test_unlabelled_lines(self) -> None:
-        c = tc.read_jsonl(io.StringIO('["a", "b"]\n\n{"words": ["c"]}\n{"tokens": []}'))
+        c = tw.read(io.StringIO('["a", "b"]\n\n{"words": ["c"]}\n{"tokens": []}'), "jsonl")
         assert c.tokens == [["a", "b"], ["c"], []]
         assert c.label is None
 
@@ -239,17 +242,17 @@ class TestJsonl:
     def test_jsonl_round_trips_any_text(self, rows: list[list[tuple[str, ...]]]) -> None:
         c = corpus_of(rows)
         out = io.BytesIO()
-        tc.write_jsonl(c, out)
-        assert tc.read_jsonl(io.BytesIO(out.getvalue())) == c
+        tw.write(c, out, "jsonl")
+        assert tw.read(io.BytesIO(out.getvalue()), "jsonl") == c
 
 
 class TestText:
     @given(st.lists(st.lists(CELL, min_size=1, max_size=4), min_size=1, max_size=4))
     def test_round_trip(self, tokens: list[list[str]]) -> None:
         out = io.BytesIO()
-        tc.write_text(Corpus.from_lists(tokens), out)
+        tw.write(Corpus.from_lists(tokens), out, "text")
         if tokens[0][0][0] != "\ufeff":
-            assert tc.read_text(io.BytesIO(out.getvalue())).tokens == tokens
+            assert tw.read(io.BytesIO(out.getvalue()), "text").tokens == tokens
 
 
 class TestAnyFormat:
@@ -270,7 +273,7 @@ class TestAnyFormat:
     )
     def test_format_is_detected_from_contents(self, text: str, format: str) -> None:
         assert format_of_text(text) == format
-        found, sentences = tc.iter_sentences(io.StringIO(text))
+        found, sentences = open_sentences(io.StringIO(text))
         assert found == format
         list(sentences)
 
@@ -285,7 +288,7 @@ class TestAnyFormat:
 class TestWriting:
     def test_gzip_output_is_deterministic(self, tmp_path: Path) -> None:
         for name in ("a.gz", "b.gz"):
-            tc.write_conll(conll(CONLL), tmp_path / name)
+            tw.write(conll(CONLL), tmp_path / name, "conll")
         assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
 
 
@@ -327,7 +330,7 @@ def test_reading_streams_at_constant_memory() -> None:
             buffer[: len(data)] = data  # type: ignore[index]
             return len(data)
 
-    stream = tc.iter_conll(io.BufferedReader(Endless(), 1 << 20))  # type: ignore[arg-type]
+    stream = tw.iter_sentences(io.BufferedReader(Endless(), 1 << 20), "conll")  # type: ignore[arg-type]
     next(stream)
     tracemalloc.start()
     n = 0
@@ -356,7 +359,7 @@ class TestBundled:
         assert len(upos.label_set) <= 17 < len(xpos.label_set)
 
     def test_bundled_corpora_have_licence_and_attribution(self) -> None:
-        for info in tc.corpora():
+        for info in tc.list_corpora():
             if info.bundled:
                 note = Path(tc.__file__).parent / "data" / info.folder / "ATTRIBUTION.txt"
                 assert "creativecommons.org/licenses/" in note.read_text(encoding="utf-8")

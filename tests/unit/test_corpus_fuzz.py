@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from tagwise import corpus as tc
+import tagwise as tw
 from tagwise.base.exceptions import CorpusError
 
 from ..corpora import CONLL_TEXT
@@ -29,10 +29,14 @@ def test_corpora_that_were_read_can_be_written() -> None:
     rng = random.Random(11)
     for _ in range(500):
         try:
-            c = tc.read_conll(io.BytesIO(mutated(rng, CONLL_TEXT.encode())), separator="\t", comments=False)
+            c = tw.read(
+                io.BytesIO(mutated(rng, CONLL_TEXT.encode())), "conll", separator="\t", comments=False
+            )
         except CorpusError:
             continue
         out = io.BytesIO()
-        tc.write_conll(c, out)
-        again = tc.read_conll(io.BytesIO(out.getvalue()), c.columns or None, separator="\t", comments=False)
+        tw.write(c, out, "conll")
+        again = tw.read(
+            io.BytesIO(out.getvalue()), "conll", columns=c.columns or None, separator="\t", comments=False
+        )
         assert again == c

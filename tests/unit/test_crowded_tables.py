@@ -40,7 +40,7 @@ def test_vocabulary_table_with_one_run(model: Path) -> None:
     table[:] = NONE
     table[: len(ids)] = ids
     model.with_name("crowded").write_bytes(forged.bytes())
-    with pytest.raises(tw.ModelFileError, match="run of more taken slots"):
+    with pytest.raises(tw.exceptions.ModelFileError, match="run of more taken slots"):
         tw.load(model.with_name("crowded"))
 
 
@@ -50,7 +50,7 @@ def test_oversized_vocabulary_table(model: Path) -> None:
     old = forged.array("vocab.table").data
     forged.replace("vocab.table", np.concatenate([old, np.full(15 * len(old), NONE, np.uint32)]))
     model.with_name("vast").write_bytes(forged.bytes())
-    with pytest.raises(tw.ModelFileError, match="its table has a wrong size"):
+    with pytest.raises(tw.exceptions.ModelFileError, match="its table has a wrong size"):
         tw.load(model.with_name("vast"))
 
 
@@ -78,9 +78,9 @@ def test_crfsuite_attribute_table_with_one_run(tmp_path: Path) -> None:
     path = tmp_path / "m.crfsuite"
     path.write_bytes(crowded_cqdb(600_000))
     begin = time.perf_counter()
-    with pytest.raises(tw.ModelFileError, match="the attributes: a"):
+    with pytest.raises(tw.exceptions.ModelFileError, match="the attributes: a"):
         tw.load(path)
-    with pytest.raises(tw.ModelFileError, match="run of more taken slots"):
+    with pytest.raises(tw.exceptions.ModelFileError, match="run of more taken slots"):
         Tagger().open(str(path)).thing.tag([[f"none{i}" for i in range(2000)]])
     assert time.perf_counter() - begin < 10
 
@@ -123,7 +123,7 @@ def test_read_keys_equal_built_keys() -> None:
     ordered = sorted(keys)
     units = darts.built(ordered, list(range(len(ordered))))
     assert darts.keys_of(units, 1 << 20) == list(zip(ordered, range(len(ordered))))
-    with pytest.raises(tw.ModelFileError, match="exceed 100 bytes"):
+    with pytest.raises(tw.exceptions.ModelFileError, match="exceed 100 bytes"):
         darts.keys_of(units, 100)
     assert crfpp.read_text(samples.CRFPP_TEXT).labels == ("N", "V")
     assert lcrf()
@@ -147,23 +147,24 @@ def test_sparse_terabyte_files_are_rejected_before_reading(
     for mmap in (False, True):
         path = sparse(tmp_path / "size", head + table[:-8] + struct.pack("<Q", 100), size)
         with pytest.raises(
-            tw.ModelFileError, match=f"{size} bytes: the file is longer than its arrays, which end at 228"
+            tw.exceptions.ModelFileError,
+            match=f"{size} bytes: the file is longer than its arrays, which end at 228",
         ):
             tw.load(path, mmap=mmap)
         path = sparse(tmp_path / "version", b"tagwise\n" + struct.pack("<I", 7), size)
-        with pytest.raises(tw.ModelFileError, match="model format 7"):
+        with pytest.raises(tw.exceptions.ModelFileError, match="model format 7"):
             tw.load(path, mmap=mmap)
-    with pytest.raises(tw.MemoryLimitError, match=r"the model would take 4096\.0 GiB.*mmap=True"):
+    with pytest.raises(tw.exceptions.MemoryLimitError, match=r"the model would take 4096\.0 GiB.*mmap=True"):
         tw.load(sparse(tmp_path / "whole", head + table, size))
     header = struct.pack("<8sIIQQ", b"tagwise\n", 1, 0, size - 32, 0)
-    with pytest.raises(tw.MemoryLimitError, match="the header of the model"):
+    with pytest.raises(tw.exceptions.MemoryLimitError, match="the header of the model"):
         tw.load(sparse(tmp_path / "header", header, size))
     for name, begin in (("crfsuite", b"lCRF"), ("wapiti", samples.WAPITI), ("crfpp", samples.CRFPP_TEXT)):
         path = sparse(tmp_path / name, begin, size)
-        with pytest.raises(tw.MemoryLimitError, match="the bytes of the file"):
+        with pytest.raises(tw.exceptions.MemoryLimitError, match="the bytes of the file"):
             tw.load(path)
     monkeypatch.setenv("TAGWISE_MEMORY", "0.01")
-    with pytest.raises(tw.MemoryLimitError, match="12 MiB"):
+    with pytest.raises(tw.exceptions.MemoryLimitError, match="12 MiB"):
         tw.load(sparse(tmp_path / "small", head + table[:-8] + struct.pack("<Q", 12 << 20), 128 + (12 << 20)))
 
 
@@ -179,8 +180,8 @@ def test_arrays_must_be_contiguous(model: Path) -> None:
         forged = whole.copy()
         change(forged)
         path.write_bytes(forged.bytes())
-        with pytest.raises(tw.ModelFileError, match=words):
+        with pytest.raises(tw.exceptions.ModelFileError, match=words):
             tw.load(path)
     path.write_bytes(whole.bytes() + b"more")
-    with pytest.raises(tw.ModelFileError, match="longer than its arrays"):
+    with pytest.raises(tw.exceptions.ModelFileError, match="longer than its arrays"):
         tw.load(path)

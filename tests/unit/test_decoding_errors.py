@@ -33,7 +33,7 @@ def crf() -> tw.CRF:
     ],
 )
 def test_invalid_allowed_labels_raise(crf: tw.CRF, allowed: Any, words: str) -> None:
-    with pytest.raises(tw.CorpusError, match=words):
+    with pytest.raises(tw.exceptions.CorpusError, match=words):
         crf.predict(X, allowed=allowed)
 
 
@@ -43,13 +43,13 @@ def test_allowed_none_permits_every_label(crf: tw.CRF) -> None:
 
 @pytest.mark.parametrize("beam", [0, -1, 2.5, "8"])
 def test_invalid_beams_raise(crf: tw.CRF, beam: Any) -> None:
-    with pytest.raises(tw.ParameterError, match="expected integer >= 1"):
+    with pytest.raises(tw.exceptions.ParameterError, match="expected integer >= 1"):
         crf.predict(X, decoder="beam", beam=beam)
 
 
 def test_local_models_reject_beam_search() -> None:
     memm = tw.MEMM(features="S1", max_iter=3).fit(X, Y)
-    with pytest.raises(tw.ParameterError, match="MEMM"):
+    with pytest.raises(tw.exceptions.ParameterError, match="MEMM"):
         memm.predict(X, decoder="beam")
     assert [len(y) for y in memm.predict(X, decoder="pointwise")] == [2, 1]
     assert [len(y) for y in memm.predict(X, constraints={"once": ["LOC"]})] == [2, 1]
@@ -67,7 +67,7 @@ def test_local_models_reject_beam_search() -> None:
     ],
 )
 def test_invalid_chunks_raise(crf: tw.CRF, chunk: Any, words: str) -> None:
-    with pytest.raises(tw.CorpusError, match=words):
+    with pytest.raises(tw.exceptions.CorpusError, match=words):
         crf.chunk_probability(X, [[chunk], []])
 
 
@@ -82,7 +82,7 @@ def test_invalid_chunks_raise(crf: tw.CRF, chunk: Any, words: str) -> None:
     ],
 )
 def test_constraints(crf: tw.CRF, constraints: Any, words: str) -> None:
-    with pytest.raises(tw.ParameterError, match=words):
+    with pytest.raises(tw.exceptions.ParameterError, match=words):
         crf.predict(X, constraints=constraints)
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import tagwise as tw
 from tagwise.base.exceptions import CorpusError
 from tagwise.cli.app import cli
-from tagwise.corpus.formats import iter_sentences
+from tagwise.corpus.formats import open_sentences
 
 ROWS = [
     ["EU", "NNP", "B-ORG"],
@@ -88,7 +88,7 @@ def test_natural_text_is_detected_as_text(seed: int) -> None:
     if not sentences:
         return
     text = "".join(" ".join(s.tokens) + "\n" * draw.choice([1, 1, 2]) for s in sentences)
-    assert iter_sentences(io.StringIO(text))[0] == "text"
+    assert open_sentences(io.StringIO(text))[0] == "text"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_natural_text_is_detected_as_text(seed: int) -> None:
 )
 def test_short_texts_are_detected_as_text(text: str) -> None:
     """A few lines are not enough evidence of columns."""
-    assert iter_sentences(io.StringIO(text))[0] == "text"
+    assert open_sentences(io.StringIO(text))[0] == "text"
 
 
 def test_tag_reports_ragged_rows_by_line(tmp_path: Path) -> None:
@@ -122,5 +122,5 @@ def test_named_columns_imply_a_column_format() -> None:
     named = tw.corpus.formats.read(io.StringIO("a X\nb Y\n"), columns=("word", "label"))
     assert (named.tokens, named.labels) == ([["a", "b"]], [["X", "Y"]])
     assert tw.corpus.formats.read(io.StringIO("a X\nb Y\n")).tokens == [["a", "X"], ["b", "Y"]]
-    with pytest.raises(tw.CorpusError, match=":2"):
+    with pytest.raises(tw.exceptions.CorpusError, match=":2"):
         tw.corpus.formats.read(io.StringIO("a X\nb Y Z\n"), columns=("word", "label"))

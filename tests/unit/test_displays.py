@@ -13,6 +13,7 @@ import tagwise as tw
 from tagwise.apps.compare import Comparison
 from tagwise.apps.compare.plots import span_curve
 from tagwise.corpus.schemes import Span
+from tagwise.evaluation import calibration
 
 WORDS = [["Rosa", "<b>Lund", "runs"], ["New", "York", "&"]]
 LABELS = [["B-PER", "I-PER", "O"], ["B-LOC", "I-LOC", "O"]]
@@ -97,7 +98,7 @@ def test_precision_recall_points() -> None:
     ]
     gold = [["B-A", "O", "B-C"], ["B-B", "O"]]
     assert span_curve(found, gold) == [(0.9, 1.0, 1 / 3), (0.5, 2 / 3, 2 / 3), (0.2, 0.5, 2 / 3)]
-    with pytest.raises(tw.CorpusError, match="do not mark spans"):
+    with pytest.raises(tw.exceptions.CorpusError, match="do not mark spans"):
         span_curve([[]], [["O"]])
 
 
@@ -151,7 +152,7 @@ def test_explicit_labels_override_those_of_a_corpus(tagger: tw.CRF) -> None:
         tw.plot.precision_recall(tagger, DATA, y, ax=ax)
         curves.append(ax.of("step"))
     assert curves[0] == curves[1] != curves[2]
-    with pytest.raises(tw.CorpusError, match="no labels"):
+    with pytest.raises(tw.exceptions.CorpusError, match="no labels"):
         tw.plot.precision_recall(tagger, WORDS)
 
 
@@ -163,7 +164,7 @@ def test_plots_render(tagger: tw.CRF, kind: str, tmp_path: Any) -> None:
     table = tw.compare(["hmm"], corpus={"c": (DATA, DATA)}, features=["S1"], sizes=[1, 2])
     ax = {
         "confusion": lambda: tw.plot.confusion(tagger.evaluate(DATA)),
-        "calibration": lambda: tw.plot.calibration(tw.calibration([0.9, 0.3], [True, False])),
+        "calibration": lambda: tw.plot.calibration(calibration([0.9, 0.3], [True, False])),
         "precision_recall": lambda: tw.plot.precision_recall(tagger, DATA),
         "learning_curve": lambda: tw.plot.learning_curve(table),
     }[kind]()

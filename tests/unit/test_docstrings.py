@@ -12,6 +12,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.base.parameters import parameters_of
+from tagwise.estimators import LEARNERS
 
 X, Y = [["the", "cat", "sleeps"], ["a", "dog", "barks"]], [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
 #: Maximum number of words of the help of a parameter, which is one paragraph on the command line.
@@ -43,12 +44,8 @@ def public() -> Iterator[tuple[str, Any]]:
     for name in tw.__all__:
         value = getattr(tw, name)
         if isinstance(value, types.ModuleType):
-            own = ((inner, found) for inner, found in vars(value).items() if not inner.startswith("_"))
-            yield from (
-                (f"{name}.{inner}", found)
-                for inner, found in own
-                if getattr(found, "__module__", None) == value.__name__ and callable(found)
-            )
+            own = ((inner, getattr(value, inner)) for inner in value.__all__)
+            yield from ((f"{name}.{inner}", found) for inner, found in own if callable(found))
         elif callable(value) and is_ours(value):
             yield name, value
 
@@ -125,20 +122,20 @@ def test_properties(name: str) -> None:
         assert inner.startswith("_") or found.__doc__, inner
 
 
-@pytest.mark.parametrize("learner", tw.LEARNERS)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_learned_attributes(learner: str) -> None:
     """Attributes of a fitted tagger that end with an underscore are in Attributes, and no others are."""
-    kind = tw.LEARNERS[learner]
+    kind = LEARNERS[learner]
     tagger = kind(features="S1").fit(X, Y)
     learned = {name for name in dir(tagger) if re.fullmatch(r"[a-z]\w*[a-z]_", name)}
     assert {"model_", "history_", "objective_", "stopped_"} <= learned
     assert set(entries(kind.__doc__ or "", "Attributes")) == learned
 
 
-@pytest.mark.parametrize("learner", tw.LEARNERS)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_help(learner: str) -> None:
     """The help of a parameter gives its meaning and when to change it, in one paragraph."""
-    for name, param in parameters_of(tw.LEARNERS[learner]).items():
+    for name, param in parameters_of(LEARNERS[learner]).items():
         sentences = re.findall(r"[^.]+(?:\.(?=\S)[^.]*)*\.(?= |$)", param.help)
         assert len(sentences) >= 2, name
         assert len(param.help.split()) <= MOST_WORDS, name

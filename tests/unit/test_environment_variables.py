@@ -20,8 +20,8 @@ USES = {
     "TAGWISE_MEMORY": ("pass", "2.5"),
     "TAGWISE_MOST_THREADS": ("pass", "3"),
     "TAGWISE_CRFSUITE": ("pass", "1"),
-    "TAGWISE_MAX_SENTENCE": ("tw.read_conll(io.StringIO('a\\tB\\n\\n'))", "1000"),
-    "TAGWISE_MAX_EXPANSION": ("tw.read_conll(io.BytesIO(gzip.compress(b'a\\tB\\n\\n')))", "1000"),
+    "TAGWISE_MAX_SENTENCE": ("tw.read(io.StringIO('a\\tB\\n\\n'), 'conll')", "1000"),
+    "TAGWISE_MAX_EXPANSION": ("tw.read(io.BytesIO(gzip.compress(b'a\\tB\\n\\n')), 'conll')", "1000"),
     "TAGWISE_DATA": ("tw.load_corpus('conll2000')", None),
 }
 #: Any text is the name of a folder, which is created.
@@ -71,7 +71,7 @@ def test_numbers_outside_their_range_are_refused(variable: str, value: str) -> N
 def test_changes_after_import_take_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     tagger = tw.CRF(max_iter=2).fit([["a", "b"] * 40], [["X", "Y"] * 40])
     monkeypatch.setenv("TAGWISE_MEMORY", "much")
-    with pytest.raises(tw.ParameterError, match="TAGWISE_MEMORY"):
+    with pytest.raises(tw.exceptions.ParameterError, match="TAGWISE_MEMORY"):
         tagger.predict_kbest([["a", "b"] * 400], k=100_000)
 
 

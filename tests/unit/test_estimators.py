@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise.estimators import LEARNERS
 from tagwise.learners.loop import Iteration
 
 from ..corpora import X, Y
@@ -36,9 +37,7 @@ def test_interrupt_keeps_a_usable_model() -> None:
         ):
             tagger.fit(X, Y, callbacks=[interrupt])
         assert "interrupted" in tagger.stopped_
-        stop = tw.LEARNERS[tagger.name](**tagger.get_params()).fit(
-            X, Y, callbacks=[lambda e: e.iteration == 2]
-        )
+        stop = LEARNERS[tagger.name](**tagger.get_params()).fit(X, Y, callbacks=[lambda e: e.iteration == 2])
         np.testing.assert_array_equal(tagger.model_.scorer.weights, stop.model_.scorer.weights)
         assert len(tagger.predict(X)) == len(X)
     going = tw.Perceptron(features="S2", epochs=1).fit(X, Y)
@@ -126,16 +125,18 @@ def test_costs_pieces_and_length_weights(
 
 def test_invalid_costs_are_rejected() -> None:
     """Costs with another loss than log, or for a label that does not occur."""
-    with pytest.raises(tw.ParameterError, match=r"cost requires loss='log', found loss='exp'"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"cost requires loss='log', found loss='exp'"):
         small(cost=1.0, loss="exp").fit(X, Y)
-    with pytest.raises(tw.ParameterError, match=r"cost: unknown label 'XX'\. The labels are: NOUN DET VERB"):
+    with pytest.raises(
+        tw.exceptions.ParameterError, match=r"cost: unknown label 'XX'\. The labels are: NOUN DET VERB"
+    ):
         small(cost={"XX": 1.0}).fit(X, Y)
 
 
 def test_l1_without_support_and_empty_corpora_are_rejected() -> None:
-    with pytest.raises(tw.ParameterError, match="owlqn"):
+    with pytest.raises(tw.exceptions.ParameterError, match="owlqn"):
         small(l1=1.0, optimizer="lbfgs").fit(X, Y)
-    with pytest.raises(tw.CorpusError, match="no token"):
+    with pytest.raises(tw.exceptions.CorpusError, match="no token"):
         tw.CRF().fit([], [])
 
 

@@ -16,11 +16,11 @@ from tagwise.base.exceptions import CorpusError
 from tagwise.cli.spans import TEXTS
 from tagwise.cli.tag import WRITERS
 from tagwise.corpus import bundled, formats
-from tagwise.corpus.conll import format_conll, iter_conll, read_conll, write_conll
-from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
-from tagwise.corpus.formats import format_of_name, format_of_text, iter_sentences, read, write
-from tagwise.corpus.jsonl import format_jsonl, read_jsonl
-from tagwise.corpus.pretokenized import format_text, read_text, write_text
+from tagwise.corpus.conll import format_conll
+from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu
+from tagwise.corpus.formats import format_of_name, format_of_text, open_sentences, read, write
+from tagwise.corpus.jsonl import format_jsonl
+from tagwise.corpus.pretokenized import format_text
 from tagwise.corpus.row_blocks import _SHARED_STRINGS, StringCache, doc_of
 from tagwise.corpus.sentence import Corpus, Sentence
 
@@ -43,8 +43,8 @@ def refused(message: str, call: Callable[[], Any]) -> None:
 def test_conll_separators(separator: str) -> None:
     """Tabs and spaces are accepted when reading and when writing."""
     message = r"is neither a tab nor a space\. Pass '\\t'"
-    refused(message, lambda: iter_conll(stream("a b\n"), separator=separator))
-    refused(message, lambda: write_conll([], stream(""), separator=separator))
+    refused(message, lambda: tw.iter_sentences(stream("a b\n"), "conll", separator=separator))
+    refused(message, lambda: tw.write([], stream(""), "conll", separator=separator))
 
 
 @pytest.mark.parametrize(
@@ -60,17 +60,17 @@ def test_conll_separators(separator: str) -> None:
 )
 def test_conll_names(columns: tuple[str, ...], label: str | None, message: str) -> None:
     """Column names must be distinct and include the label."""
-    refused(message, lambda: read_conll(stream("x y\n"), columns=columns, label=label))
-    refused(message, lambda: read_jsonl(stream("[]\n"), columns=columns, label=label))
+    refused(message, lambda: tw.read(stream("x y\n"), "conll", columns=columns, label=label))
+    refused(message, lambda: tw.read(stream("[]\n"), "jsonl", columns=columns, label=label))
 
 
 def test_conll_names_as_one_string() -> None:
     """Names are separated by commas or spaces. Columns can be skipped. The default label column may be missing."""
     for columns in ("word,_,label", "word _ label", ["word", "_", "label"]):
-        found = read_conll(stream("a N X\nb V Y\n"), columns=columns)
+        found = tw.read(stream("a N X\nb V Y\n"), "conll", columns=columns)
         assert found.columns == ("word", "label")
         assert found.labels == [["X", "Y"]]
-    assert read_conll(stream("a N\n"), columns="word pos").label is None
+    assert tw.read(stream("a N\n"), "conll", columns="word pos").label is None
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
@@ -81,20 +81,20 @@ def test_conll_names_by_default(count: int) -> None:
     """
     row = " ".join("abcdef"[:count])
     names = ["word", "pos", "chunk", "col4", "col5", "col6"][:count]
-    assert read_conll(stream(f"{row}\n"), label=None).columns == tuple(names)
+    assert tw.read(stream(f"{row}\n"), "conll", label=None).columns == tuple(names)
     if count > 1:
         names[-1] = "label"
-    assert read_conll(stream(f"{row}\n")).columns == tuple(names)
-    assert read_conll(stream("a b\n"), label="ner").columns == ("word", "ner")
+    assert tw.read(stream(f"{row}\n"), "conll").columns == tuple(names)
+    assert tw.read(stream("a b\n"), "conll", label="ner").columns == ("word", "ner")
 
 
 def test_a_row_without_the_named_columns_is_refused() -> None:
     """The error gives line number and both column counts, and suggests the comment option if a comment is the cause."""
     refused(
         r"<stream>:1: 2 columns.*expected 3 \(word, pos, label\)",
-        lambda: read_conll(stream("a b\n"), ("word", "pos", "label")),
+        lambda: tw.read(stream("a b\n"), "conll", columns=("word", "pos", "label")),
     )
-    refused("comments=True", lambda: read_conll(stream("a b\n# c\n\n# x y z\n")))
+    refused("comments=True", lambda: tw.read(stream("a b\n# c\n\n# x y z\n"), "conll"))
 
 
 @pytest.mark.parametrize("value", ["x-DOCSTART-", "-DOCSTART-x", "a b", "#", "-X-", "\u00a0", "\u3000"])
@@ -102,14 +102,14 @@ def test_values_that_fit_between_tabs_round_trip(value: str) -> None:
     """Values that fit between tabs survive a round trip."""
     c = Corpus.from_lists([["a", value], [value]], [["X", "Y"], [value]])
     out = io.StringIO()
-    write_conll(c, out)
-    assert read_conll(stream(out.getvalue()), comments=False, separator="\t") == c
+    tw.write(c, out, "conll")
+    assert tw.read(stream(out.getvalue()), "conll", comments=False, separator="\t") == c
     pos = Corpus(
         [Sentence({"word": ["a"], "label": ["-DOCSTART-"]}, "label")]
     )  # document marks count in the first column only
     out = io.StringIO()
-    write_conll(pos, out)
-    assert read_conll(stream(out.getvalue())) == pos
+    tw.write(pos, out, "conll")
+    assert tw.read(stream(out.getvalue()), "conll") == pos
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_values_that_conll_cannot_represent(value: str, separator: str) -> None:
     )
     bare = Sentence({"word": [value]})
     refused("^token 0: word is", lambda: format_conll(bare, separator=separator))
-    assert read_jsonl(stream(format_jsonl(s)))[0].tokens == ["ok", value] if value else True
+    assert tw.read(stream(format_jsonl(s)), "jsonl")[0].tokens == ["ok", value] if value else True
 
 
 def test_conll_columns_are_selected_for_writing() -> None:
@@ -150,7 +150,7 @@ def test_conll_columns_are_selected_for_writing() -> None:
     )
     for comments, head in ((True, "# c\n"), (False, "")):
         out = io.StringIO()
-        write_conll([s], out, comments=comments, documents=False, columns=["word"])
+        tw.write([s], out, "conll", comments=comments, documents=False, columns=["word"])
         assert out.getvalue() == f"{head}a\n\n"
 
 
@@ -158,7 +158,7 @@ def test_documents_between_rows() -> None:
     """A mark inside a block ends the sentence. A comment names the document. A mark alone is not a sentence."""
     mark = "-DOCSTART-\tO\n"
     text = f"# c\na\tX\n{mark}b\tY\n\n# newdoc id = two\n{mark}\n# newdocument\nc\tZ\n\n{mark}"
-    found = list(iter_conll(stream(text)))
+    found = list(tw.iter_sentences(stream(text), "conll"))
     assert [(s.tokens, s.doc, s.comments, s.line) for s in found] == [
         (["a"], None, ("# c",), 2),
         (["b"], "", (), 4),
@@ -187,17 +187,26 @@ ROW = "1\tHi\thi\tINTJ\tUH\t_\t0\troot\t_\t_\n"
 
 def test_conllu_names() -> None:
     """Columns can be selected, each at most once, and must include the label."""
-    message = r"a CoNLL-U file has the columns word, lemma, upos"
-    for columns, label in (((), None), (("word", "word"), None), (("word", "x"), None), (("word",), "upos")):
-        refused(message, lambda columns=columns, label=label: iter_conllu(stream(ROW), columns, label))
-    found = read_conllu(stream(ROW), ("xpos", "word"), "xpos")
+    for columns, label, message in (
+        ((), None, r"columns=\(\) are not column names"),
+        (("word", "word"), None, r"columns=\('word', 'word'\) are not column names"),
+        (("word", "x"), None, r"CoNLL-U has no column 'x'\. Its columns are word, lemma, upos"),
+        (("word",), "upos", r"label='upos' is not one of the columns word"),
+    ):
+        refused(
+            message,
+            lambda columns=columns, label=label: tw.iter_sentences(
+                stream(ROW), "conllu", columns=columns, label=label
+            ),
+        )
+    found = tw.read(stream(ROW), "conllu", columns=("xpos", "word"), label="xpos")
     assert found.columns == ("xpos", "word")
     assert found.labels == [["UH"]]
-    assert read_conllu(stream("")).columns == CONLLU_COLUMNS
-    assert read_conllu(stream(""), ("word",), None).columns == ("word",)
+    assert tw.read(stream(""), "conllu").columns == CONLLU_COLUMNS
+    assert tw.read(stream(""), "conllu", columns=("word",), label=None).columns == ("word",)
     refused(
         r"CoNLL-U has no column 'x'\. Its columns are",
-        lambda: iter_sentences(stream(ROW), "conllu", columns=["word", "x", "y"], label="y"),
+        lambda: open_sentences(stream(ROW), "conllu", columns=["word", "x", "y"], label="y"),
     )
 
 
@@ -228,12 +237,12 @@ def test_conllu_names() -> None:
 )
 def test_malformed_conllu_rows_are_reported_by_line(text: str, message: str) -> None:
     """The error gives the number of each faulty line."""
-    refused(message, lambda: read_conllu(stream(text)))
+    refused(message, lambda: tw.read(stream(text), "conllu"))
 
 
 def test_conllu_comments_alone_are_kept_for_the_next_sentence() -> None:
     """A block of comments is not a sentence."""
-    (s,) = read_conllu(stream(f"# newdoc id = d\n# a\n\n# b\n{ROW}"))
+    (s,) = tw.read(stream(f"# newdoc id = d\n# a\n\n# b\n{ROW}"), "conllu")
     assert (s.comments, s.doc, s.line) == (("# newdoc id = d", "# a", "# b"), "d", 5)
 
 
@@ -244,7 +253,7 @@ def test_conllu_writing() -> None:
         format_conllu(s) == "# newdoc id = d\n1\ta\t_\tX\t_\t_\t_\t_\t_\t_\n2\tb\t_\tY\t_\t_\t_\t_\t_\t_\n\n"
     )
     out = io.StringIO()
-    write_conllu([s, Sentence({"word": ["c"]}, doc="")], out, label_column="misc")
+    tw.write([s, Sentence({"word": ["c"]}, doc="")], out, "conllu", label_column="misc")
     assert out.getvalue().splitlines()[1] == "1\ta\t_\t_\t_\t_\t_\t_\t_\tX"
     assert out.getvalue().splitlines()[4] == "# newdoc"
     refused(
@@ -291,7 +300,7 @@ def test_conllu_writing() -> None:
 def test_malformed_jsonl_lines_are_reported(line: str, message: str) -> None:
     """The error gives line number and key of each fault."""
     first = '{"tokens": ["a"], "labels": ["X"]}\n'
-    refused(message, lambda: read_jsonl(stream(first + line + "\n")))
+    refused(message, lambda: tw.read(stream(first + line + "\n"), "jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -299,7 +308,7 @@ def test_malformed_jsonl_lines_are_reported(line: str, message: str) -> None:
 )
 def test_jsonl_documents(given: str, doc: str | None) -> None:
     """`true` begins a document without a name."""
-    (s,) = read_jsonl(stream(f'{{"tokens": ["a"], "newdoc": {given}, "id": 7}}\n'))
+    (s,) = tw.read(stream(f'{{"tokens": ["a"], "newdoc": {given}, "id": 7}}\n'), "jsonl")
     assert s.doc == doc
     assert s.meta == {"id": 7}
     back = json.loads(format_jsonl(s))
@@ -309,14 +318,14 @@ def test_jsonl_documents(given: str, doc: str | None) -> None:
 def test_jsonl_lists_become_columns() -> None:
     """Lists of texts become columns, everything else is kept in `meta`, and the label is chosen by name."""
     line = '{"words": ["a", "b"], "pos": ["N", "V"], "n": [1, 2], "short": ["x"], "tags": ["X", "Y"]}\n'
-    found = read_jsonl(stream(line))
+    found = tw.read(stream(line), "jsonl")
     assert found.columns == ("word", "pos", "label")
     assert found[0].meta == {"n": [1, 2], "short": ["x"]}
-    some = read_jsonl(stream(line), columns="word,_,label")
+    some = tw.read(stream(line), "jsonl", columns="word,_,label")
     assert some.columns == ("word", "label")
     assert some[0].meta == {"pos": ["N", "V"], "n": [1, 2], "short": ["x"]}
-    assert read_jsonl(stream(line), columns=["word", "pos"], label="pos").labels == [["N", "V"]]
-    assert read_jsonl(stream(line), label=None).label is None
+    assert tw.read(stream(line), "jsonl", columns=["word", "pos"], label="pos").labels == [["N", "V"]]
+    assert tw.read(stream(line), "jsonl", label=None).label is None
 
 
 @pytest.mark.parametrize("tokens", [[], [""], ["a b"], ["a\tb"], ["a\nb"], ["a", "\r"], ["\0"]])
@@ -327,11 +336,11 @@ def test_tokens_with_spaces_cannot_be_written_as_text(tokens: list[str]) -> None
 
 def test_lines_of_tokens() -> None:
     """Any number of spaces and tabs separates tokens, and the label separator can be chosen."""
-    found = read_text(io.StringIO("\ufeff a \t b \r\n\n\tc\n", newline=""))
+    found = tw.read(io.StringIO("\ufeff a \t b \r\n\n\tc\n", newline=""), "text")
     assert (found.tokens, [s.line for s in found]) == ([["a", "b"], ["c"]], [1, 3])
-    assert read_text(stream("")).columns == ("word",)
+    assert tw.read(stream(""), "text").columns == ("word",)
     out = io.StringIO()
-    write_text([Sentence({"word": ["a", "b"], "label": ["X", "Y"]}, "label")], out, join="/")
+    tw.write([Sentence({"word": ["a", "b"], "label": ["X", "Y"]}, "label")], out, "text", join="/")
     assert out.getvalue() == "a/X b/Y\n"
 
 
@@ -374,7 +383,7 @@ def test_comments_with_tabs_do_not_hide_the_format() -> None:
 
 def test_detection_reads_a_bounded_prefix() -> None:
     """Detection reads at most a few thousand characters of a pipe that never ends its line."""
-    format, sentences = iter_sentences(stream("word " * 1500 + "\n" + "x\n\n"))
+    format, sentences = open_sentences(stream("word " * 1500 + "\n" + "x\n\n"))
     assert format == "text"
     assert [len(s) for s in sentences] == [1500, 1]
 
@@ -386,8 +395,8 @@ def test_empty_files_have_the_requested_columns(format: str | None) -> None:
     assert (len(found), found.columns, found.label) == (0, ("word", "label"), "label")
     assert read(stream(""), format, columns="word,pos").label is None
     assert read(stream(""), format).columns == ()
-    assert read_conll(stream(""), columns="word,_,label").columns == ("word", "label")
-    assert read_jsonl(stream(""), columns="word,_,label").label == "label"
+    assert tw.read(stream(""), "conll", columns="word,_,label").columns == ("word", "label")
+    assert tw.read(stream(""), "jsonl", columns="word,_,label").label == "label"
 
 
 # -- sentences and corpora ------------------------------------------------------------------------------------
@@ -478,7 +487,7 @@ def test_external_corpora_are_read_from_a_folder(tmp_path: Path, monkeypatch: py
         lambda: tw.load_corpus("conll2002-es", "pos"),
     )
     refused("is not a folder", lambda: tw.load_corpus("conll2000", root=tmp_path / "none"))
-    assert [c.name for c in bundled.corpora() if c.bundled] == ["ewt-pos", "wnut17-ner"]
+    assert [c.name for c in bundled.list_corpora() if c.bundled] == ["ewt-pos", "wnut17-ner"]
 
 
 def test_every_format_has_a_writer_and_a_detection_rank() -> None:
@@ -496,6 +505,6 @@ def test_formats_with_equal_suffixes_are_detected_by_content(line: str, format: 
     """The first line decides, even if the suffix is not informative."""
     for name in ("x.jsonl", "x.ndjson", "x"):
         (tmp_path / name).write_text(f"\n{line}\n")
-        found, sentences = iter_sentences(tmp_path / name)
+        found, sentences = open_sentences(tmp_path / name)
         assert found == format
         assert [s.tokens for s in sentences] == [["a", "b"]]

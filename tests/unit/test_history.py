@@ -67,21 +67,21 @@ def test_history_values_and_their_errors() -> None:
     assert parse((1, math.inf)) == parse("1,inf") == parse("m=1, p=inf") == (1, "inf")
     assert parse(2) == (2, 2)
     for wrong in ((4, 1), (1, 0), "x", (1,), (1, 2, 3), "m=1,p=none"):
-        with pytest.raises(tw.ParameterError, match="history"):
+        with pytest.raises(tw.exceptions.ParameterError, match="history"):
             tw.MIRA(history=wrong).fit([["a"]], [["X"]])
-    with pytest.raises(tw.ParameterError, match="marks its documents"):
+    with pytest.raises(tw.exceptions.ParameterError, match="marks its documents"):
         tw.MIRA(document=True).fit([["a"]], [["X"]])
     with pytest.raises(ValueError, match="no shards"):
         tw.MIRA(history=(1, 2), parts=2).fit([["a"]], [["X"]])
     tagger = tw.MIRA(history=(1, 2), features="S1").fit([["a", "b"]], [["X", "Y"]])
-    with pytest.raises(tw.ParameterError, match="not probabilities"):
+    with pytest.raises(tw.exceptions.ParameterError, match="not probabilities"):
         tagger.predict_marginals([["a"]])
-    with pytest.raises(tw.ParameterError, match="decoder"):
+    with pytest.raises(tw.exceptions.ParameterError, match="decoder"):
         tagger.predict([["a"]], beam=3)
 
 
 def test_history_beyond_the_memory_limit_is_rejected() -> None:
     with pytest.raises(
-        tw.ParameterError, match="with 2 labels makes too many weights; use a smaller p, or inf"
+        tw.exceptions.ParameterError, match="with 2 labels makes too many weights; use a smaller p, or inf"
     ):
         tw.MIRA(features="S1", history=(1, 2**40)).fit([["a", "b"]], [["X", "Y"]])

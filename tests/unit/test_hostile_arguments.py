@@ -18,6 +18,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.base.parameters import parameters_of
+from tagwise.estimators import LEARNERS
 
 X = [["a", "b", "c"], ["b", "c"]]
 Y = [["B-X", "I-X", "O"], ["O", "B-X"]]
@@ -94,9 +95,9 @@ def tried(call: Callable[[], Any], description: str) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("name", tw.LEARNERS)
+@pytest.mark.parametrize("name", LEARNERS)
 def test_meaningless_parameters_raise_typed_errors(name: str) -> None:
-    learner, wrong = tw.LEARNERS[name], []
+    learner, wrong = LEARNERS[name], []
     few = {name: 2 for name in parameters_of(learner) if name in LONG}
     for param in parameters_of(learner):
         for kind, value in VALUES.items():
@@ -115,12 +116,12 @@ def methods(tagger: tw.Tagger) -> Iterator[tuple[str, inspect.Signature]]:
             yield name, inspect.signature(getattr(tagger, name))
 
 
-@pytest.mark.parametrize("name", tw.LEARNERS)
+@pytest.mark.parametrize("name", LEARNERS)
 def test_meaningless_method_arguments_raise_typed_errors(
     name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # `save` accepts any name
-    learner, wrong = tw.LEARNERS[name], []
+    learner, wrong = LEARNERS[name], []
     few = {name: 2 for name in parameters_of(learner) if name in LONG}
     fitted = learner(**few).fit(X, Y)
     for method, signature in methods(fitted):

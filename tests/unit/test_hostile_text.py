@@ -218,7 +218,7 @@ def test_missing_models_raise_file_errors(tmp_path: Path) -> None:
     for path, kind, number in cases:
         with pytest.raises(kind, match="cannot be read") as found:
             tw.load(path)
-        assert isinstance(found.value, tw.ModelFileError)
+        assert isinstance(found.value, tw.exceptions.ModelFileError)
         assert (found.value.errno, found.value.filename) == (number, os.fspath(path))
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise.estimators import regularization_path
+from tagwise.evaluation import calibration
 
 from ..corpora import X, Y
 
@@ -58,15 +60,15 @@ def test_training_and_tagging_accept_generators(form: str) -> None:
 def test_regularization_path_and_corpora_accept_generators(form: str) -> None:
     """`regularization_path` and `Corpus.from_lists`."""
     made = LISTS[form]
-    found = tw.regularization_path(crf(), made(X), y=made(Y), strengths=iter([1.0, 0.1]), refit=True)
-    plain = tw.regularization_path(crf(), X, y=Y, strengths=[1.0, 0.1], refit=True)
+    found = regularization_path(crf(), made(X), y=made(Y), strengths=iter([1.0, 0.1]), refit=True)
+    plain = regularization_path(crf(), X, y=Y, strengths=[1.0, 0.1], refit=True)
     assert [step.score for step in found] == [step.score for step in plain]
-    dev = tw.regularization_path(crf(), X, made(X), y=Y, dev_y=made(Y), strengths=[1.0, 0.1])
+    dev = regularization_path(crf(), X, made(X), y=Y, dev_y=made(Y), strengths=[1.0, 0.1])
     assert [step.score for step in dev] == [
-        s.score for s in tw.regularization_path(crf(), X, X, y=Y, dev_y=Y, strengths=[1.0, 0.1])
+        s.score for s in regularization_path(crf(), X, X, y=Y, dev_y=Y, strengths=[1.0, 0.1])
     ]
     assert tw.Corpus.from_lists(made(X), made(Y)) == tw.Corpus.from_lists(X, Y)
-    assert tw.calibration(iter([0.9, 0.1]), iter([True, False])).count == (1, 1)
+    assert calibration(iter([0.9, 0.1]), iter([True, False])).count == (1, 1)
 
 
 def test_lists_of_sentences_are_accepted_as_corpora() -> None:
@@ -86,6 +88,6 @@ def test_lists_of_sentences_are_accepted_as_corpora() -> None:
     assert crf().fit(iter(corpus), dev=list(corpus)).history_[-1]["dev_score"] is not None
     assert tw.evaluate(list(corpus), Y).accuracy == 1.0
     bare = [tw.Sentence({"word": x}) for x in X]
-    with pytest.raises(tw.CorpusError, match="has no label column"):
+    with pytest.raises(tw.exceptions.CorpusError, match="has no label column"):
         crf().fit(bare)
     assert crf().fit(bare, Y).predict(bare) == crf().fit(X, Y).predict(X)

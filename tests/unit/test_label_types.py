@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise.estimators import LEARNERS
+from tagwise.model import Model
 
 from ..cli.options import invoke
 from ..corpora import X, Y
@@ -38,7 +40,7 @@ def renamed(kind: str) -> list[list[Any]]:
 
 
 def quick(learner: str, **more: Any) -> tw.Tagger:
-    return tw.LEARNERS[learner](features="S1", **QUICK.get(learner, {"epochs": 2}), **more)
+    return LEARNERS[learner](features="S1", **QUICK.get(learner, {"epochs": 2}), **more)
 
 
 def same(found: list[list[Any]], wanted: list[list[Any]]) -> bool:
@@ -47,7 +49,7 @@ def same(found: list[list[Any]], wanted: list[list[Any]]) -> bool:
 
 
 @pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("learner", tw.LEARNERS)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_label_types_are_preserved(learner: str, kind: str, tmp_path: Path) -> None:
     """Every prediction method, copies, pickles and files return the type. The weights are those of strings."""
     gold = renamed(kind)
@@ -64,7 +66,7 @@ def test_label_types_are_preserved(learner: str, kind: str, tmp_path: Path) -> N
         tw.load(tmp_path / "m"),
         pickle.loads(pickle.dumps(tagger)),
         copy.deepcopy(tagger),
-        tw.Model.load(tmp_path / "m"),
+        Model.load(tmp_path / "m"),
     ):
         assert same(one.predict(X), wanted)
         if isinstance(one, tw.Tagger):
@@ -123,7 +125,7 @@ def test_numpy_labels_become_python_objects(given: Any, wanted: list[list[Any]])
 )
 @pytest.mark.parametrize("learner", ["crf", "perceptron", "hmm"])
 def test_mixed_and_unsupported_types_are_rejected(learner: str, y: Any, message: str) -> None:
-    with pytest.raises(tw.CorpusError, match=message):
+    with pytest.raises(tw.exceptions.CorpusError, match=message):
         quick(learner).fit([["u", "v"], ["u", "v"]], y)
 
 
@@ -136,7 +138,7 @@ def test_label_type_persists_in_dev_sets_and_further_training() -> None:
         lambda: tw.Perceptron().partial_fit(X, ints).partial_fit(X, texts),
         lambda: tw.evaluate(ints, texts),
     ):
-        with pytest.raises(tw.CorpusError, match="Give labels of one type"):
+        with pytest.raises(tw.exceptions.CorpusError, match="Give labels of one type"):
             wrong()
     grown = tw.Perceptron(epochs=1).fit(X, ints).partial_fit([["new"]], [[9]])
     assert grown.classes_[-1] == 9
@@ -218,11 +220,13 @@ def test_command_line_writes_integer_labels(tmp_path: Path) -> None:
 def test_unknown_label_types_in_files_are_rejected(tmp_path: Path) -> None:
     """The file's schema is checked on writing and on reading."""
     model = tw.CRF(max_iter=1).fit(X, Y).model_
-    with pytest.raises(tw.ModelFileError, match=r"label_type: expected one of str, int.*found 'colour'"):
+    with pytest.raises(
+        tw.exceptions.ModelFileError, match=r"label_type: expected one of str, int.*found 'colour'"
+    ):
         replace(model, label_type="colour").save(tmp_path / "m")
     replace(model, label_type="int").save(tmp_path / "m")
     with pytest.raises(
-        tw.ModelFileError,
+        tw.exceptions.ModelFileError,
         match=r"labels: expected texts of type int, the label_type of the file, found 'NOUN'",
     ):
         tw.load(tmp_path / "m")

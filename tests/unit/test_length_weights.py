@@ -80,7 +80,7 @@ def test_underflow_warns_and_overflow_raises(caplog: pytest.LogCaptureFixture) -
         assert weights([1, 400], 0.1).tolist() == [2.0, 0.0]
     assert "pi=0.1: the weight of sentence 1 (400 tokens) underflows" in caplog.text
     X, y = labelled(LONG, SHORT[:1])
-    with pytest.raises(tw.ParameterError, match=r"sentence 0 \(400 tokens\) .*max_length"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"sentence 0 \(400 tokens\) .*max_length"):
         tw.CRF(features="S1", loss="exp", pi=0.1).fit(X, y)
-    with pytest.raises(tw.ParameterError, match=r"sentence 1 \(900 tokens\)"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"sentence 1 \(900 tokens\)"):
         weights([1, 900], 0.1, exponential=True, penalised=False)

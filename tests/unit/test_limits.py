@@ -18,7 +18,7 @@ import pytest
 import tagwise as tw
 import tagwise.corpus.streams as streams
 from tagwise.base.exceptions import CorpusError
-from tagwise.corpus.formats import iter_sentences
+from tagwise.corpus.formats import open_sentences
 
 LINES = b"abcdefgh " * 1000 + b"\n"
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}
@@ -39,7 +39,7 @@ class Endless(io.RawIOBase):
 
 def consumed(file: Any, format: str | None = None) -> int:
     """Count the sentences without keeping them."""
-    return sum(1 for _ in iter_sentences(file, format)[1])
+    return sum(1 for _ in open_sentences(file, format)[1])
 
 
 @pytest.mark.parametrize("packed", PACKERS)
@@ -142,7 +142,7 @@ def test_sentences_below_the_limit_are_read(monkeypatch: pytest.MonkeyPatch) -> 
 
     def sentences(format: str) -> Iterator[int]:
         text = "word O\n" * n + "\n" if format == "conll" else "word " * n + "\n"
-        return (len(s) for s in iter_sentences(io.StringIO(text * 2), format)[1])
+        return (len(s) for s in open_sentences(io.StringIO(text * 2), format)[1])
 
     for format in ("conll", "text"):
         assert list(sentences(format)) == [n, n]
@@ -160,7 +160,7 @@ def test_non_numeric_limits_are_rejected(monkeypatch: pytest.MonkeyPatch, variab
 def test_many_comments_before_a_sentence_take_linear_time() -> None:
     """Each comment is removed once, without copying the rest of the sentence."""
     comments = [f"# {i}" for i in range(100_000)]
-    (sentence,) = iter_sentences(
+    (sentence,) = open_sentences(
         io.StringIO("\n".join(itertools.chain(comments, ["1\ta\ta\tX\t_\t_\t0\troot\t_\t_"])) + "\n"),
         "conllu",
     )[1]

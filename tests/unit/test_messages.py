@@ -29,7 +29,7 @@ Y = [["A", "B"]]
     ],
 )
 def test_misspelled_features_get_a_suggestion(features: str, words: str) -> None:
-    with pytest.raises(tw.TemplateError, match=words):
+    with pytest.raises(tw.exceptions.TemplateError, match=words):
         tw.CRF(features=features).fit([["a", "b"]], Y)
 
 
@@ -43,7 +43,7 @@ def test_misspelled_features_get_a_suggestion(features: str, words: str) -> None
     ],
 )
 def test_tokens_of_a_wrong_type_are_reported(X: Any, words: str) -> None:
-    with pytest.raises(tw.CorpusError, match=words):
+    with pytest.raises(tw.exceptions.CorpusError, match=words):
         tw.CRF(max_iter=1).fit(X, [["A"] * len(x) for x in X])
 
 
@@ -55,30 +55,30 @@ LINE = '{"tokens": ["a", "b"], "pos": ["N", "V"], "tags": ["A", "B"]}\n'
 )
 def test_jsonl_keys_name_the_columns(columns: tuple[str, ...]) -> None:
     """Keys in the file's spelling or in the names that sentences use."""
-    for read in (tw.read_jsonl, lambda file, **more: tw.read(file, "jsonl", **more)):
-        for label in ("label", columns[-1]):
-            corpus = read(io.StringIO(LINE), columns=columns, label=label)
-            assert (corpus.columns, corpus.label) == (("word", "pos", "label"), "label")
-            assert corpus.labels == Y
+    for label in ("label", columns[-1]):
+        corpus = tw.read(io.StringIO(LINE), "jsonl", columns=columns, label=label)
+        assert (corpus.columns, corpus.label) == (("word", "pos", "label"), "label")
+        assert corpus.labels == Y
 
 
 def test_missing_keys_are_reported_with_the_existing_ones() -> None:
-    with pytest.raises(tw.CorpusError, match=r":1: 'ner' is missing among tokens, pos, tags\. Write"):
-        tw.read_jsonl(io.StringIO(LINE), columns=("word", "ner"), label="ner")
+    with pytest.raises(
+        tw.exceptions.CorpusError, match=r":1: 'ner' is missing among tokens, pos, tags\. Write"
+    ):
+        tw.read(io.StringIO(LINE), "jsonl", columns=("word", "ner"), label="ner")
 
 
 def test_unknown_label_name_requires_column_names() -> None:
     """Without column names, an unusual label name is not taken for the last column."""
     text = "a DT X\nb NN Y\n"
-    for read in (tw.read_conll, lambda file, **more: tw.read(file, "conll", **more)):
-        with pytest.raises(
-            tw.CorpusError,
-            match=r"no column is named 'ner': the 3 columns of the file have no names\. Name them all, as in "
-            r"columns=\('word', 'pos', 'ner'\)\.",
-        ):
-            read(io.StringIO(text), label="ner")
-        assert read(io.StringIO(text), label="pos").labels == [["DT", "NN"]]
-        assert read(io.StringIO(text)).labels == [["X", "Y"]]
+    with pytest.raises(
+        tw.exceptions.CorpusError,
+        match=r"no column is named 'ner': the 3 columns of the file have no names\. Name them all, as in "
+        r"columns=\('word', 'pos', 'ner'\)\.",
+    ):
+        tw.read(io.StringIO(text), "conll", label="ner")
+    assert tw.read(io.StringIO(text), "conll", label="pos").labels == [["DT", "NN"]]
+    assert tw.read(io.StringIO(text), "conll").labels == [["X", "Y"]]
 
 
 def test_disjoint_label_sets_are_reported(caplog: pytest.LogCaptureFixture) -> None:

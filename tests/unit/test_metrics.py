@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tagwise as tw
 from tagwise.base.exceptions import CorpusError
-from tagwise.corpus.conll import read_conll
 from tagwise.corpus.schemes import SCHEMES, Span, from_spans, spans
 from tagwise.evaluation.metrics import calibration, evaluate
 
@@ -233,7 +233,7 @@ def test_label_counts_confusions_and_errors() -> None:
 
 def test_length_mismatch_names_file_and_line() -> None:
     """A corpus keeps the file name and the line numbers of its sentences."""
-    gold = read_conll(io.StringIO("a X\n\nb Y\nc Z\n"))
+    gold = tw.read(io.StringIO("a X\n\nb Y\nc Z\n"), "conll")
     with pytest.raises(
         CorpusError, match=r"sentence 1 \(from 0\) \(line 3 of <stream>\): 2 gold labels but 1 predicted"
     ):

@@ -11,7 +11,7 @@ from tagwise.learners.costs import parse_cost
 def test_costs_are_parsed_and_refused() -> None:
     assert parse_cost("precision_recall(0.25)") == ("precision_recall", [0.25])
     for bad in ("nonsense", "f1(a)", "accuracy(1)"):
-        with pytest.raises(tw.ParameterError, match="cost"):
+        with pytest.raises(tw.exceptions.ParameterError, match="cost"):
             parse_cost(bad)
 
 

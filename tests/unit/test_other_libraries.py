@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 import tagwise as tw
+from tagwise.corpus import corpus_of, to_series
 from tagwise.corpus.interop import kind_of
+from tagwise.estimators.documents import spacy_component
 from tagwise.features.inputs import Inputs
 
 from ..foreign import makers
@@ -54,7 +56,7 @@ def test_data_frames_train_like_lists(kind: str, plain: tw.Tagger, monkeypatch: 
     found = tagger.predict(frame)
     assert found == plain.predict(X)
     makers.with_pandas(kind, monkeypatch)
-    series = tw.to_series(frame, found)
+    series = to_series(frame, found)
     assert series.tolist() == [y for labels in found for y in labels]
     assert list(series.index.tolist()) == index
     assert series.name == "predicted"
@@ -70,13 +72,13 @@ def test_rows_of_a_sentence_need_not_be_adjacent(
     order.sort(key=lambda i: ROWS[i][0] % 2)
     data = {"s": [IDS[i] for i in order], "w": [WORDS[i] for i in order]}
     frame = makers.frame(kind, data, order)
-    found = tw.corpus_of(frame, sentence="s", token="w")
+    found = corpus_of(frame, sentence="s", token="w")
     assert found.columns == ("w",)
     firsts = list(dict.fromkeys(data["s"]))
     assert found.tokens == [[w for s, w in zip(data["s"], data["w"]) if s == first] for first in firsts]
     makers.with_pandas(kind, monkeypatch)
     labels = [[f"{w}!" for w in words] for words in found.tokens]
-    assert tw.to_series(frame, labels, sentence="s").tolist() == [f"{w}!" for w in data["w"]]
+    assert to_series(frame, labels, sentence="s").tolist() == [f"{w}!" for w in data["w"]]
 
 
 @KINDS
@@ -85,11 +87,11 @@ def test_empty_sentence_cells_repeat_the_one_above(kind: str) -> None:
     named = [s if i == 0 or IDS[i - 1] != s else None for i, s in enumerate(IDS)]
     data = {"Sentence #": named, "Word": WORDS, "POS": ["N"] * len(WORDS), "Tag": LABELS}
     frame = makers.frame(kind, data)
-    found = tw.corpus_of(frame)
+    found = corpus_of(frame)
     assert found.columns == ("Word", "Tag")
     assert found.tokens == X
     assert found.labels == Y
-    more = tw.corpus_of(frame, columns=["POS"])
+    more = corpus_of(frame, columns=["POS"])
     assert more.columns == ("Word", "POS", "Tag")
     assert Inputs.of(more).columns == ("Word", "POS")
 
@@ -98,7 +100,7 @@ def test_empty_sentence_cells_repeat_the_one_above(kind: str) -> None:
 def test_sentences_may_be_a_level_of_the_index(kind: str) -> None:
     index = list(zip(IDS, range(len(IDS))))
     frame = makers.frame(kind, {"token": WORDS, "tag": LABELS}, index, ["sentence", "t"])
-    assert tw.corpus_of(frame).tokens == X
+    assert corpus_of(frame).tokens == X
 
 
 @KINDS
@@ -109,7 +111,7 @@ def test_labels_of_a_frame_keep_their_type(kind: str) -> None:
     tagger = crf().fit(frame)
     assert {type(y) for labels in tagger.predict(frame) for y in labels} == {int}
     empty = makers.frame(kind, {"sentence": IDS, "word": WORDS, "label": [None] * len(IDS)})
-    assert tw.corpus_of(empty).label is None
+    assert corpus_of(empty).label is None
     assert tagger.predict(empty) == tagger.predict(frame)
 
 
@@ -139,13 +141,13 @@ def test_invalid_data_frames_are_reported(kind: str, monkeypatch: pytest.MonkeyP
         (frame(sentence=[None, 1], word=["a", "b"]), {}, "the first row does not name a sentence"),
     ]
     for found, keywords, message in cases:
-        with pytest.raises(tw.CorpusError, match=message):
-            tw.corpus_of(found, **keywords)
+        with pytest.raises(tw.exceptions.CorpusError, match=message):
+            corpus_of(found, **keywords)
     makers.with_pandas(kind, monkeypatch)
-    with pytest.raises(tw.CorpusError, match="2 label sequences for 1 sentences"):
-        tw.to_series(frame(**two), [["X"], ["Y"]])
-    with pytest.raises(tw.CorpusError, match="sentence 0 has 2 rows, but 1 labels"):
-        tw.to_series(frame(**two), [["X"]])
+    with pytest.raises(tw.exceptions.CorpusError, match="2 label sequences for 1 sentences"):
+        to_series(frame(**two), [["X"], ["Y"]])
+    with pytest.raises(tw.exceptions.CorpusError, match="sentence 0 has 2 rows, but 1 labels"):
+        to_series(frame(**two), [["X"]])
 
 
 # --- datasets -----------------------------------------------------------------------------------------------
@@ -158,9 +160,9 @@ def test_dataset_label_ids_become_label_names(kind: str, plain: tw.Tagger) -> No
     numbers = [[NAMES.index(y) for y in labels] for labels in Y]
     data = makers.dataset(kind, {"tokens": X, "ner_tags": numbers}, {"ner_tags": NAMES})
     assert same(crf().fit(data), plain)
-    assert tw.corpus_of(data).columns == ("tokens", "ner_tags")
-    assert tw.corpus_of(data).labels == Y
-    assert plain.predict(tw.corpus_of(data).tokens) == plain.predict(X)
+    assert corpus_of(data).columns == ("tokens", "ner_tags")
+    assert corpus_of(data).labels == Y
+    assert plain.predict(corpus_of(data).tokens) == plain.predict(X)
 
 
 @KINDS
@@ -169,25 +171,28 @@ def test_columns_of_a_data_set(kind: str) -> None:
     numbers = [[NAMES.index(y) for y in labels] for labels in Y]
     data = {"words": X, "ner_tags": numbers, "pos_tags": numbers, "plain": numbers}
     found = makers.dataset(kind, data, {"ner_tags": NAMES, "pos_tags": [f"P{y}" for y in NAMES]})
-    with pytest.raises(tw.CorpusError, match="several columns may contain the label: ner_tags, pos_tags"):
-        tw.corpus_of(found)
-    named = tw.corpus_of(found, label="ner_tags", columns=["pos_tags"])
+    with pytest.raises(
+        tw.exceptions.CorpusError, match="several columns may contain the label: ner_tags, pos_tags"
+    ):
+        corpus_of(found)
+    named = corpus_of(found, label="ner_tags", columns=["pos_tags"])
     assert named.columns == ("words", "pos_tags", "ner_tags")
     assert named.column("pos_tags") == [[f"P{y}" for y in labels] for labels in Y]
-    assert tw.corpus_of(found, label="plain").labels == numbers
+    assert corpus_of(found, label="plain").labels == numbers
     other = makers.dataset(kind, {"words": X, "entities": numbers}, {"entities": NAMES})
-    assert tw.corpus_of(other).label == "entities"
-    with pytest.raises(tw.CorpusError, match=r"has the parts train\. Choose one: X\['train'\]"):
+    assert corpus_of(other).label == "entities"
+    with pytest.raises(tw.exceptions.CorpusError, match=r"has the parts train\. Choose one: X\['train'\]"):
         crf().fit(makers.dataset_dict(kind, other))
     if kind == "fake":  # the real library refuses it itself
         wrong = makers.dataset(kind, {"tokens": [["a"]], "tags": [[-100]]}, {"tags": NAMES})
         with pytest.raises(
-            tw.CorpusError, match=r"sentence 0, token 0, column 'tags': -100 is not the number of a label"
+            tw.exceptions.CorpusError,
+            match=r"sentence 0, token 0, column 'tags': -100 is not the number of a label",
         ):
-            tw.corpus_of(wrong)
+            corpus_of(wrong)
         text = makers.dataset(kind, {"text": ["a sentence"]}, {})
-        with pytest.raises(tw.CorpusError, match="column 'text': str, expected a list"):
-            tw.corpus_of(text)
+        with pytest.raises(tw.exceptions.CorpusError, match="column 'text': str, expected a list"):
+            corpus_of(text)
 
 
 # --- spaCy --------------------------------------------------------------------------------------------------
@@ -199,15 +204,15 @@ def test_documents_are_read_as_sentences(kind: str, plain: tw.Tagger) -> None:
     words, labels = [w for s in X[:3] for w in s], [y for s in Y[:3] for y in s]
     begins = [t == 0 for s in X[:3] for t in range(len(s))]
     whole = makers.document(kind, words, labels, begins)
-    found = tw.corpus_of([whole, makers.document(kind, X[3], Y[3], [True, *[False] * (len(X[3]) - 1)])])
+    found = corpus_of([whole, makers.document(kind, X[3], Y[3], [True, *[False] * (len(X[3]) - 1)])])
     assert found.tokens == X[:4]
     assert found.labels == Y[:4]
     assert found.documents == [range(3), range(3, 4)]
     assert same(crf().fit([makers.document(kind, w, y) for w, y in zip(X, Y)]), plain)
     bare = makers.document(kind, X[0])
-    assert tw.corpus_of(bare).label is None
+    assert corpus_of(bare).label is None
     assert plain.predict(bare) == plain.predict([X[0]])
-    assert tw.corpus_of(bare, label="tag_", columns=["text"]).columns == ("word", "text", "tag")
+    assert corpus_of(bare, label="tag_", columns=["text"]).columns == ("word", "text", "tag")
 
 
 @KINDS
@@ -216,11 +221,13 @@ def test_taggers_are_pipeline_components(
 ) -> None:
     """It writes entities, spans or tags per sentence, with equal results one by one and in batches."""
     nlp = makers.language(kind, monkeypatch)
-    with pytest.raises(tw.ParameterError, match="into='entities': expected one of ents, spans, tag"):
-        tw.spacy_component(nlp, plain, into="entities")
-    with pytest.raises(tw.NotFittedError):
-        tw.spacy_component(nlp, tw.CRF())
-    component = tw.spacy_component(nlp, plain)
+    with pytest.raises(
+        tw.exceptions.ParameterError, match="into='entities': expected one of ents, spans, tag"
+    ):
+        spacy_component(nlp, plain, into="entities")
+    with pytest.raises(tw.exceptions.NotFittedError):
+        spacy_component(nlp, tw.CRF())
+    component = spacy_component(nlp, plain)
     begins = [t == 0 for s in X[:2] for t in range(len(s))]
 
     def fresh() -> Any:
@@ -228,16 +235,16 @@ def test_taggers_are_pipeline_components(
 
     doc = component(fresh())
     offset = len(X[0])
-    wanted = [(s.begin, s.end, s.type) for s in tw.schemes.spans(plain.predict([X[0]])[0])]
-    wanted += [(s.begin + offset, s.end + offset, s.type) for s in tw.schemes.spans(plain.predict([X[1]])[0])]
+    wanted = [(s.begin, s.end, s.type) for s in tw.spans.spans(plain.predict([X[0]])[0])]
+    wanted += [(s.begin + offset, s.end + offset, s.type) for s in tw.spans.spans(plain.predict([X[1]])[0])]
     assert wanted
     assert [(e.start, e.end, e.label_) for e in doc.ents] == wanted
     many = list(component.pipe([fresh() for _ in range(5)], batch_size=2))
     assert [[(e.start, e.end, e.label_) for e in d.ents] for d in many] == [wanted] * 5
-    other = tw.spacy_component(nlp, plain, into="spans", key="found", name="second")
+    other = spacy_component(nlp, plain, into="spans", key="found", name="second")
     doc = other(fresh())  # keep the document alive, because its spans need it
     assert [(e.start, e.end, e.label_) for e in doc.spans["found"]] == wanted
-    tags = tw.spacy_component(nlp, plain, into="tag", name="third")
+    tags = spacy_component(nlp, plain, into="tag", name="third")
     flat = [y for labels in plain.predict(X[:2]) for y in labels]
     doc = tags(fresh())
     assert [token.tag_ for token in doc] == flat
@@ -248,16 +255,16 @@ def test_components_are_saved_with_their_pipeline(
     kind: str, plain: tw.Tagger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nlp = makers.language(kind, monkeypatch)
-    component = tw.spacy_component(nlp, plain)
+    component = spacy_component(nlp, plain)
     again = type(component)(None)
-    with pytest.raises(tw.NotFittedError):
+    with pytest.raises(tw.exceptions.NotFittedError):
         again(makers.document(kind, X[0]))
     for copied in (again.from_bytes(component.to_bytes()), None):
         if copied is None:
             component.to_disk(tmp_path / "c")
             copied = again.from_disk(tmp_path / "c")
         found = copied(makers.document(kind, X[0]))
-        assert [e.label_ for e in found.ents] == [s.type for s in tw.schemes.spans(plain.predict([X[0]])[0])]
+        assert [e.label_ for e in found.ents] == [s.type for s in tw.spans.spans(plain.predict([X[0]])[0])]
     if kind == "real":
         import spacy
 
@@ -275,31 +282,31 @@ def test_tagged_sentences(kind: str, plain: tw.Tagger) -> None:
     """NLTK's own lists are detected. Plain lists of pairs could be attributes and must be declared as tagged."""
     pairs = [list(zip(words, labels)) for words, labels in zip(X, Y)]
     assert same(crf().fit(makers.view(kind, pairs)), plain)
-    found = tw.corpus_of(pairs)
+    found = corpus_of(pairs)
     assert found.columns == ("word", "label")
     assert found.tagged() == pairs
     assert same(crf().fit(found), plain)
-    with pytest.raises(tw.ParameterError, match=r"no labels: .*pass corpus_of\(X\)"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"no labels: .*pass corpus_of\(X\)"):
         crf().fit(pairs)
     assert kind_of(pairs) is None
-    three = tw.corpus_of([[("a", "N", "X")], []], columns=["tag"], label="y")
+    three = corpus_of([[("a", "N", "X")], []], columns=["tag"], label="y")
     assert three.columns == ("word", "tag", "y")
     assert len(three) == 2
     for wrong, message in (
         ([[("a", "X"), ("b",)]], "sentence 0, token 1"),
         ([[("a", "X"), "b"]], "expected a tuple of 2: word, label"),
     ):
-        with pytest.raises(tw.CorpusError, match=message):
-            tw.corpus_of(wrong)
-    with pytest.raises(tw.CorpusError, match="so name the 1 between"):
-        tw.corpus_of([[("a", "N", "X")]], columns=["p", "q"])
+        with pytest.raises(tw.exceptions.CorpusError, match=message):
+            corpus_of(wrong)
+    with pytest.raises(tw.exceptions.CorpusError, match="so name the 1 between"):
+        corpus_of([[("a", "N", "X")]], columns=["p", "q"])
 
 
 @KINDS
 def test_chunked_sentences(kind: str) -> None:
     """Chunks of a tree become spans."""
     inner = makers.tree(kind, "NP", [("New", "A"), ("Oslo", "N")])
-    found = tw.corpus_of([makers.tree(kind, "S", [("in", "P"), inner, ("sleeps", "V")])])
+    found = corpus_of([makers.tree(kind, "S", [("in", "P"), inner, ("sleeps", "V")])])
     assert found.columns == ("word", "pos", "label")
     assert found.labels == [["O", "B-NP", "I-NP", "O"]]
     assert found.column("pos") == [["P", "A", "N", "V"]]
@@ -320,10 +327,10 @@ CONLLU = """# sent_id = 1
 @KINDS
 def test_parsed_conllu_lists_equal_the_file(kind: str) -> None:
     lists = makers.conllu(kind, CONLLU)
-    file = tw.read_conllu(io.StringIO(CONLLU), columns=["word", "upos"])
-    assert tw.corpus_of(lists) == file
-    assert tw.corpus_of(lists).tokens == [["Dogs", "bark"], ["in", "dem"]]
-    assert tw.corpus_of(lists, label="xpos", columns=["upos"]).columns == ("word", "upos", "xpos")
+    file = tw.read(io.StringIO(CONLLU), "conllu", columns=["word", "upos"], label="upos")
+    assert corpus_of(lists) == file
+    assert corpus_of(lists).tokens == [["Dogs", "bark"], ["in", "dem"]]
+    assert corpus_of(lists, label="xpos", columns=["upos"]).columns == ("word", "upos", "xpos")
     tagger = tw.CRF(features="S1", max_iter=3).fit(lists)
     assert tagger.predict(lists) == tagger.predict([["Dogs", "bark"], ["in", "dem"]])
 
@@ -334,12 +341,12 @@ def test_parsed_conllu_lists_equal_the_file(kind: str) -> None:
 def test_unsupported_objects_are_rejected() -> None:
     for wrong in ([["a", "b"]], 3, "text", {"a": 1}, [[["w=a"]]]):
         assert kind_of(wrong) is None
-        with pytest.raises(tw.CorpusError, match="Pass a pandas DataFrame"):
-            tw.corpus_of(wrong)
-    with pytest.raises(tw.CorpusError, match="sentence='s' names a column of a DataFrame"):
-        tw.corpus_of([[("a", "X")]], sentence="s")
-    with pytest.raises(tw.CorpusError, match="token='w' names a column of a table"):
-        tw.corpus_of([[("a", "X")]], token="w")
+        with pytest.raises(tw.exceptions.CorpusError, match="Pass a pandas DataFrame"):
+            corpus_of(wrong)
+    with pytest.raises(tw.exceptions.CorpusError, match="sentence='s' names a column of a DataFrame"):
+        corpus_of([[("a", "X")]], sentence="s")
+    with pytest.raises(tw.exceptions.CorpusError, match="token='w' names a column of a table"):
+        corpus_of([[("a", "X")]], token="w")
 
 
 def test_iterators_are_not_consumed_by_detection() -> None:
@@ -377,5 +384,5 @@ def test_html_page_escapes_every_sentence() -> None:
 def test_displacy_spans_equal_scheme_spans() -> None:
     for sentence, labels in zip(X, Y):
         found = tw.Corpus.from_lists([sentence], [labels])[0].displacy()
-        wanted = [(s.type, " ".join(sentence[s.begin : s.end])) for s in tw.schemes.spans(labels)]
+        wanted = [(s.type, " ".join(sentence[s.begin : s.end])) for s in tw.spans.spans(labels)]
         assert [(e["label"], found["text"][e["start"] : e["end"]]) for e in found["ents"]] == wanted

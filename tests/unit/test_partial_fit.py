@@ -132,7 +132,7 @@ def test_a_file_without_state_starts_a_new_average(tmp_path: Path) -> None:
     loaded = tw.load(tmp_path / "state")
     loaded.save(tmp_path / "again")
     assert tw.load(tmp_path / "again").model_.meta == tw.load(tmp_path / "bare").model_.meta
-    with pytest.raises(tw.ParameterError, match="prune"):
+    with pytest.raises(tw.exceptions.ParameterError, match="prune"):
         tagger.save(tmp_path / "both", prune=True, state=True)
 
 

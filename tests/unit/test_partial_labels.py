@@ -65,7 +65,7 @@ def test_label_sets_create_features_and_unknown_labels_none() -> None:
 def test_separator_and_unknown_mark_are_configurable(tmp_path: Path) -> None:
     file = tmp_path / "train.tsv"
     file.write_text("the\tD\ndog\tN/V\n\na\tD\ncat\t?\n\nsees\tV\n", encoding="utf-8")
-    corpus = tw.read_conll(file, columns=("word", "label"))
+    corpus = tw.read(file, "conll", columns=("word", "label"))
     tagger = crf(partial=True, separator="/", unknown="?").fit(corpus)
     assert set(tagger.classes_) == {"D", "N", "V"}
     tagger.save(tmp_path / "m")

@@ -66,7 +66,7 @@ def test_unserializable_parameters_fail_before_training(
     learner: Any, given: dict[str, Any], message: str
 ) -> None:
     """The error names the parameter."""
-    with pytest.raises(tw.ParameterError, match=message):
+    with pytest.raises(tw.exceptions.ParameterError, match=message):
         learner(**given).fit(X, Y)
 
 
@@ -75,14 +75,14 @@ def test_unserializable_parameters_fail_before_training(
 )
 def test_sets_of_non_string_labels(labels: Any) -> None:
     """In partial labels too."""
-    with pytest.raises(tw.CorpusError, match=r"label"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"label"):
         tw.CRF(partial=True).fit(X, [[labels, "B"], ["A"]])
 
 
 def test_column_names_are_saved_and_must_be_strings() -> None:
     """Column names are stored in the file and must be strings."""
-    with pytest.raises(tw.CorpusError, match="is not valid Unicode"):
+    with pytest.raises(tw.exceptions.CorpusError, match="is not valid Unicode"):
         tw.CRF(features="S1").fit([{LONE: ["a", "b"]}, {LONE: ["c"]}], Y)
     sentence = tw.Sentence({"word": ["a"], LONE: ["A"]}, LONE)
-    with pytest.raises(tw.CorpusError, match="is not valid Unicode"):
+    with pytest.raises(tw.exceptions.CorpusError, match="is not valid Unicode"):
         tw.CRF(features="S1", max_iter=1).fit(tw.Corpus([sentence]))

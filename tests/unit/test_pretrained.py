@@ -216,8 +216,8 @@ def test_concurrent_processes_both_get_the_tagger(trained: list[str], tmp_path: 
 def test_unknown_names_are_rejected_with_a_suggestion() -> None:
     """The error lists the valid names and suggests the closest one."""
     with pytest.raises(
-        tw.ParameterError,
+        tw.exceptions.ParameterError,
         match=r"unknown pretrained tagger 'en-poss' \(did you mean 'en-pos'\?\)\. Use one of en-pos, ",
     ):
         tw.pretrained("en-poss")
-    assert [info.name for info in tw.taggers()] == list(TAGGERS)
+    assert [info.name for info in tw.list_pretrained()] == list(TAGGERS)

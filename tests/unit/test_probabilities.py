@@ -43,7 +43,7 @@ def test_learners_without_probabilities_raise(name: str, method: str) -> None:
     message = (
         f"the scores of {name} are not probabilities. Use predict_kbest for scores and ranks for margins"
     )
-    with pytest.raises(tw.ParameterError, match=message):
+    with pytest.raises(tw.exceptions.ParameterError, match=message):
         METHODS[method](fitted(name))
 
 

@@ -38,5 +38,5 @@ def test_new_clusters_listen_on_loopback(
 
 def test_missing_ray_error_gives_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(tw.ParameterError, match=r"pip install 'tagwise\[ray\]'"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"pip install 'tagwise\[ray\]'"):
         connected()

@@ -22,6 +22,8 @@ sklearn: Any = pytest.importorskip(
 from sklearn import model_selection, pipeline, preprocessing  # noqa: E402
 from sklearn.utils import estimator_checks  # noqa: E402
 
+from tagwise.estimators import LEARNERS  # noqa: E402
+
 QUICK: dict[str, dict[str, Any]] = {
     "crf": {"max_iter": 5},
     "memm": {"max_iter": 5},
@@ -32,7 +34,7 @@ QUICK: dict[str, dict[str, Any]] = {
 
 
 def quick(learner: str) -> tw.Tagger:
-    return tw.LEARNERS[learner](features="S1", **QUICK.get(learner, {"epochs": 2}))
+    return LEARNERS[learner](features="S1", **QUICK.get(learner, {"epochs": 2}))
 
 
 #: The checks of scikit-learn that do not train on numeric tables.
@@ -51,7 +53,7 @@ CHECKS = [
 
 
 @pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("learner", tw.LEARNERS)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_applicable_estimator_checks_pass(learner: str, check: str) -> None:
     """scikit-learn's own checks pass."""
     if not hasattr(estimator_checks, check):
@@ -59,7 +61,7 @@ def test_applicable_estimator_checks_pass(learner: str, check: str) -> None:
     getattr(estimator_checks, check)(learner, quick(learner))
 
 
-@pytest.mark.parametrize("learner", tw.LEARNERS)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_clones_have_parameters_and_no_model(learner: str) -> None:
     tagger = quick(learner).fit(X, Y)
     again = sklearn.base.clone(tagger)
@@ -68,7 +70,7 @@ def test_clones_have_parameters_and_no_model(learner: str) -> None:
     assert again.fit(X, Y).predict(X) == tagger.predict(X)
 
 
-@pytest.mark.parametrize("learner", tw.LEARNERS)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_cross_val_predict_joins_folds(learner: str) -> None:
     """`cross_val_predict` gives every sentence the labels of the model that was not trained on it."""
     tagger = quick(learner)
@@ -118,7 +120,7 @@ def routing() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("learner", tw.LEARNERS)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_sample_weights_are_routed_on_request(learner: str) -> None:
     """In a search, a weight of 0 excludes a sentence, and False ignores the weights."""
     odd = [["VERB"] * len(sentence) for sentence in X]
@@ -164,7 +166,7 @@ def test_unfitted_error_is_also_not_fitted_error() -> None:
         sklearn.exceptions.NotFittedError, match=r"this CRF is not fitted\. Call fit"
     ) as caught:
         tw.CRF().predict(X)
-    assert isinstance(caught.value, tw.NotFittedError)
+    assert isinstance(caught.value, tw.exceptions.NotFittedError)
     again = pickle.loads(pickle.dumps(caught.value))
     assert (type(again), str(again)) == (type(caught.value), str(caught.value))
     with pytest.raises(sklearn.exceptions.NotFittedError):
@@ -177,7 +179,7 @@ def test_tagwise_does_not_import_scikit_learn() -> None:
     program = (
         "import sys, tagwise as tw\n"
         "try: tw.CRF().predict([])\n"
-        "except tw.NotFittedError: pass\n"
+        "except tw.exceptions.NotFittedError: pass\n"
         "assert 'CRF' in tw.CRF()._repr_html_()\n"
         "tw.HMM().fit([['a']], [['X']]).predict([['a']])\n"
         "print([name for name in sys.modules if name.startswith('sklearn')])"

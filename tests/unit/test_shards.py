@@ -22,7 +22,7 @@ LABELS = [["D", "N"], ["D", "N", "V"], ["N", "V"], ["D", "A", "N"], ["P", "V"]]
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "a.conll"
-    tw.write_conll(tw.Corpus.from_lists(WORDS, LABELS), path)
+    tw.write(tw.Corpus.from_lists(WORDS, LABELS), path, "conll")
     return path
 
 
@@ -50,7 +50,7 @@ def test_existing_shards_are_kept(file: Path) -> None:
     assert encode(file)[1] == [False, False, False]
     assert stamps(shards.path) == before
     more = tw.Corpus.from_lists([*WORDS, ["x", "y"]], [*LABELS, ["D", "N"]])
-    tw.write_conll(more, file)
+    tw.write(more, file, "conll")
     again, made = encode(file)
     assert made == [False, False, True]
     assert (again.n_sentences, again.n_tokens) == (6, 14)
@@ -72,7 +72,7 @@ def test_an_interrupted_run_continues(file: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(encoding, "encoded_shard", failing)
     with pytest.raises(KeyboardInterrupt):
         encode(file, features="S2")
-    with pytest.raises(tw.CorpusError, match=r"interrupted.*same `tagwise encode`"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"interrupted.*same `tagwise encode`"):
         tw.Shards(whole.path)
     again, made = encode(file, features="S2")
     assert made == [False, True, True]
@@ -100,7 +100,7 @@ def test_foreign_folders_are_rejected_and_unchanged(file: Path, tmp_path: Path) 
         else:
             (folder / name).write_text("precious")
         before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-        with pytest.raises(tw.CorpusError, match=rf"{name}.*empty or does not exist") as caught:
+        with pytest.raises(tw.exceptions.CorpusError, match=rf"{name}.*empty or does not exist") as caught:
             tw.encode(file, folder, features="S1", shard_tokens=4)
         assert isinstance(caught.value, OSError)
         assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
@@ -114,7 +114,9 @@ def test_only_files_that_the_manifest_names_are_removed(file: Path) -> None:
         path.write_text("precious")
     assert len(encode(file, shard_tokens=100)[0]) == 1
     assert not (shards.path / "shard-00002.arrays").exists()
-    with pytest.raises(tw.CorpusError, match=r"shard-00003\.arrays: not written.*does not name it"):
+    with pytest.raises(
+        tw.exceptions.CorpusError, match=r"shard-00003\.arrays: not written.*does not name it"
+    ):
         encode(file, shard_tokens=1)
     assert [path.read_text() for path in theirs] == ["precious"] * 3
 
@@ -131,9 +133,9 @@ def test_links_are_not_followed(file: Path, tmp_path: Path, name: str) -> None:
     (shards.path / name).symlink_to(victim)
     before = victim.read_bytes()
     for options in ({}, {"features": "S2"}, {"shard_tokens": 100}):
-        with pytest.raises(tw.CorpusError, match=rf"{name}.*link"):
+        with pytest.raises(tw.exceptions.CorpusError, match=rf"{name}.*link"):
             encode(file, **options)
-    with pytest.raises(tw.CorpusError, match="link"):
+    with pytest.raises(tw.exceptions.CorpusError, match="link"):
         tw.fit_shards(tw.CRF(max_iter=1), tw.Shards(shards.path))
     assert victim.read_bytes() == before
     assert (shards.path / name).is_symlink()
@@ -153,10 +155,10 @@ def test_damaged_shards_are_named_and_encoded_again(file: Path) -> None:
         path = shards.path / name
         whole = path.read_bytes()
         path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-        with pytest.raises(tw.CorpusError, match=rf"{name}: a damaged file.*encode"):
+        with pytest.raises(tw.exceptions.CorpusError, match=rf"{name}: a damaged file.*encode"):
             tw.fit_shards(tw.CRF(max_iter=1), tw.Shards(shards.path))
         path.unlink()
-        with pytest.raises(tw.CorpusError, match=name):
+        with pytest.raises(tw.exceptions.CorpusError, match=name):
             tw.Shards(shards.path).dataset(1)
         assert encode(file)[1] == [
             False,
@@ -165,7 +167,7 @@ def test_damaged_shards_are_named_and_encoded_again(file: Path) -> None:
         ]  # the map covers all shards and is always written
     assert tw.fit_shards(tw.CRF(max_iter=1), tw.Shards(shards.path)).classes_
     (shards.path / "vocabulary.arrays").write_bytes(b"")
-    with pytest.raises(tw.CorpusError, match="vocabulary"):
+    with pytest.raises(tw.exceptions.CorpusError, match="vocabulary"):
         tw.Shards(shards.path).vocabulary()
 
 
@@ -173,11 +175,11 @@ def test_foreign_manifests_are_rejected(file: Path) -> None:
     shards, _ = encode(file)
     manifest = read_manifest(shards.path)
     write_manifest(shards.path, {**manifest, "format": 99})
-    with pytest.raises(tw.CorpusError, match="format 99"):
+    with pytest.raises(tw.exceptions.CorpusError, match="format 99"):
         tw.Shards(shards.path)
     manifest["shards"].reverse()
     write_manifest(shards.path, manifest)
-    with pytest.raises(tw.CorpusError, match=r"not the file that manifest\.json names"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"not the file that manifest\.json names"):
         tw.Shards(shards.path).dataset(0)
 
 
@@ -188,7 +190,7 @@ def test_attributes_without_occurrences_are_rejected(file: Path) -> None:
     Forgery.of(path).change("counts", 0, 0).write(path)
     crc = int.from_bytes(path.read_bytes()[12:16], "little")
     write_manifest(shards.path, {**read_manifest(shards.path), "vocabulary": crc})
-    with pytest.raises(tw.CorpusError, match=r"vocabulary\.arrays.*'counts' contains 0"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"vocabulary\.arrays.*'counts' contains 0"):
         tw.fit_shards(tw.Perceptron(epochs=1), tw.Shards(shards.path))
 
 
@@ -198,31 +200,31 @@ def test_any_changed_byte_of_the_manifest_is_detected(file: Path) -> None:
     whole = path.read_bytes()
     for at in range(0, len(whole), 7):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        with pytest.raises(tw.CorpusError, match=r"manifest\.json"):
+        with pytest.raises(tw.exceptions.CorpusError, match=r"manifest\.json"):
             tw.Shards(shards.path)
 
 
 def test_unsupported_input_is_not_encoded(file: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no such file"):
         encode(file, files=tmp_path / "absent*.conll")
-    with pytest.raises(tw.CorpusError, match="no files"):
+    with pytest.raises(tw.exceptions.CorpusError, match="no files"):
         encode(file, files=[])
     (tmp_path / "empty.conll").write_text("")
-    with pytest.raises(tw.CorpusError, match=r"empty\.conll: no sentences found"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"empty\.conll: no sentences found"):
         encode(file, files=tmp_path / "empty.conll")
     (tmp_path / "other.conll").write_text("a\tNN\tD\n\nb\tNN\tN\n\n")
-    with pytest.raises(tw.CorpusError, match=r"other\.conll:1: columns word, pos, label"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"other\.conll:1: columns word, pos, label"):
         encode(file, files=[file, tmp_path / "other.conll"])
     (tmp_path / "text.txt").write_text("one line of text\n")
-    with pytest.raises(tw.CorpusError, match=r"text\.txt:1: no label column"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"text\.txt:1: no label column"):
         encode(file, files=tmp_path / "text.txt", format="text")
-    with pytest.raises(tw.ParameterError, match="is_rare"):
+    with pytest.raises(tw.exceptions.ParameterError, match="is_rare"):
         encode(file, features="pos")
-    with pytest.raises(tw.ParameterError, match="shard_tokens"):
+    with pytest.raises(tw.exceptions.ParameterError, match="shard_tokens"):
         encode(file, shard_tokens=0)
-    with pytest.raises(tw.ParameterError, match="smaller shards"):
+    with pytest.raises(tw.exceptions.ParameterError, match="smaller shards"):
         encode(file, shard_tokens=10**6, memory="1M")
-    with pytest.raises(tw.CorpusError, match=r"attributes so far"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"attributes so far"):
         encode(file, features="S2", shard_tokens=1, memory=1100)
     with pytest.raises(NotADirectoryError):
         tw.encode(file, file / "enc")
@@ -239,23 +241,23 @@ def test_unsupported_parameters_are_rejected_for_shards(file: Path) -> None:
         {"max_length": 5},
         {"partial": True},
     ):
-        with pytest.raises(tw.ParameterError, match=next(iter(given))):
+        with pytest.raises(tw.exceptions.ParameterError, match=next(iter(given))):
             tw.fit_shards(tw.CRF(**given), shards)
-    with pytest.raises(tw.ParameterError, match="encoded with 'S1'"):
+    with pytest.raises(tw.exceptions.ParameterError, match="encoded with 'S1'"):
         tw.fit_shards(tw.CRF(features="S2"), shards)
-    with pytest.raises(tw.ParameterError, match="fit_shards"):
+    with pytest.raises(tw.exceptions.ParameterError, match="fit_shards"):
         tw.CRF().fit(shards)
-    with pytest.raises(tw.ParameterError, match="hmm cannot be trained on shards"):
+    with pytest.raises(tw.exceptions.ParameterError, match="hmm cannot be trained on shards"):
         tw.fit_shards(tw.HMM(), shards)
-    with pytest.raises(tw.ParameterError, match="expected one of local"):
+    with pytest.raises(tw.exceptions.ParameterError, match="expected one of local"):
         tw.fit_shards(tw.CRF(), shards, backend="nowhere")
-    with pytest.raises(tw.ParameterError, match="workers=2 needs backend='ray'"):
+    with pytest.raises(tw.exceptions.ParameterError, match="workers=2 needs backend='ray'"):
         tw.fit_shards(tw.CRF(), shards, workers=2)
     named, usual = (
         tw.fit_shards(tw.CRF(max_iter=2), shards, **given) for given in ({"backend": "local"}, {})
     )
     assert named.model_.scorer.weights.tobytes() == usual.model_.scorer.weights.tobytes()
-    with pytest.raises(tw.ParameterError, match="forget"):
+    with pytest.raises(tw.exceptions.ParameterError, match="forget"):
         tw.fit_shards(tw.CRF(), shards, warm_start=tw.CRF(features="S1", max_iter=1).fit(WORDS, LABELS))
 
 
@@ -269,7 +271,7 @@ def test_warm_start_uses_weights_of_shared_features(file: Path) -> None:
 
 def fails_as_if_by_number(sentence: Any) -> list[list[str]]:
     """Raise an error that names a sentence that does not exist."""
-    raise tw.CorpusError("sentence 99: as the function words it")
+    raise tw.exceptions.CorpusError("sentence 99: as the function words it")
 
 
 def fails_by_length(sentence: Any) -> list[list[str]]:
@@ -279,9 +281,11 @@ def fails_by_length(sentence: Any) -> list[list[str]]:
 
 def test_error_line_comes_from_its_number_not_its_text(file: Path) -> None:
     """The text of an error may look like one about another sentence."""
-    with pytest.raises(tw.CorpusError, match=r"^sentence 99: as the function words it$"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"^sentence 99: as the function words it$"):
         encode(file, features=fails_as_if_by_number)
-    with pytest.raises(tw.CorpusError, match=rf"^{file}:4: sentence 1 has 3 tokens, .* attributes for 2"):
+    with pytest.raises(
+        tw.exceptions.CorpusError, match=rf"^{file}:4: sentence 1 has 3 tokens, .* attributes for 2"
+    ):
         encode(file, features=fails_by_length)
 
 
@@ -297,5 +301,5 @@ def test_sentence_positions_name_file_and_line(file: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize("wrong", ["", "0", "-1", "2X", "lots", True])
 def test_memory_amounts_are_parsed(wrong: Any) -> None:
     assert memory_of("2G") == 2 << 30 == memory_of("2GiB") == memory_of(2 << 30)
-    with pytest.raises(tw.ParameterError, match="500M"):
+    with pytest.raises(tw.exceptions.ParameterError, match="500M"):
         memory_of(wrong)

@@ -218,7 +218,7 @@ for trial in range(200):  # until a signal has interrupted an update of the sums
     if booster.interrupted:
         try:
             booster.run(1)
-        except tw.ParameterError as error:
+        except tw.exceptions.ParameterError as error:
             assert "restore a state" in str(error)
         else:
             raise AssertionError

@@ -10,6 +10,7 @@ import pytest
 import tagwise as tw
 from tagwise.base.domains import Choice, Domain, Flag, Integer, Real, Text
 from tagwise.base.parameters import arguments_help, parameters_of
+from tagwise.estimators import LEARNERS
 
 
 def annotation(domain: Domain) -> typing.Any:
@@ -22,10 +23,10 @@ def annotation(domain: Domain) -> typing.Any:
     return kind | None if domain.optional and kind is not typing.Any else kind
 
 
-@pytest.mark.parametrize("learner", tw.LEARNERS)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_constructors_declare_every_parameter(learner: str) -> None:
     """Keyword-only arguments, each with help and the type of its domain. Only parameters have domains."""
-    kind = tw.LEARNERS[learner]
+    kind = LEARNERS[learner]
     own = vars(kind)["__init__"]  # not inherited
     _, *shown = inspect.signature(own).parameters.values()
     params, types = parameters_of(kind), typing.get_type_hints(own)
@@ -45,21 +46,21 @@ def test_misspelled_parameters_get_a_suggestion() -> None:
     """The constructor and `set_params` suggest the closest name and list all names."""
     for wrong in (lambda: tw.CRF(max_iters=3), lambda: tw.CRF().set_params(max_iters=3)):
         with pytest.raises(
-            tw.ParameterError,
+            tw.exceptions.ParameterError,
             match=r"CRF has no parameter 'max_iters' \(did you mean 'max_iter'\?\)\. It has: features, loss",
         ):
             wrong()
-    with pytest.raises(tw.ParameterError, match=r"no parameter 'nonsense'\. It has"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"no parameter 'nonsense'\. It has"):
         tw.CRF(nonsense=1)
 
 
 def test_misspelled_choices_get_a_suggestion() -> None:
     """The closest name, followed by the meaning of the parameter."""
     message = r"^loss='pointwise': expected one of log, .* \(did you mean 'pointwise_log'\?\) \(loss of a sentence\)$"
-    with pytest.raises(tw.ParameterError, match=message):
+    with pytest.raises(tw.exceptions.ParameterError, match=message):
         tw.CRF(loss="pointwise").fit([["a"]], [["A"]])
     with pytest.raises(
-        tw.ParameterError, match=r"^loss=3: expected one of log, [a-z_, ]* \(loss of a sentence\)$"
+        tw.exceptions.ParameterError, match=r"^loss=3: expected one of log, [a-z_, ]* \(loss of a sentence\)$"
     ):
         tw.CRF(loss=3).fit([["a"]], [["A"]])
 
@@ -96,5 +97,7 @@ def test_custom_learners_can_declare_parameters() -> None:
         "rate": (0.5, "How fast. Lower it to 0.1 for noisy data."),
         "l2": (2.0, "How strong."),
     }
-    with pytest.raises(tw.ParameterError, match=r"^rate=2.0: expected number >= 0 and <= 1 \(how fast\)$"):
+    with pytest.raises(
+        tw.exceptions.ParameterError, match=r"^rate=2.0: expected number >= 0 and <= 1 \(how fast\)$"
+    ):
         parameters_of(Mine)["rate"].check(2)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tagwise as tw
-from tagwise.corpus.formats import iter_sentences
+from tagwise.corpus.formats import open_sentences
 
 from .test_tokenizer import OPTIONS, TEXTS
 
@@ -28,7 +28,7 @@ def stream(*lines: Any) -> io.BytesIO:
 
 
 @st.composite
-def annotated(draw: st.DrawFn) -> tuple[tw.Tokenized, list[tuple[int, int, str]]]:
+def annotated(draw: st.DrawFn) -> tuple[tw.spans.Tokenized, list[tuple[int, int, str]]]:
     """Draw a text and spans of its tokens that do not overlap."""
     text = draw(OPTIONS)(draw(TEXTS))
     cuts = sorted(draw(st.sets(st.integers(0, len(text)), max_size=8)))
@@ -44,18 +44,18 @@ def annotated(draw: st.DrawFn) -> tuple[tw.Tokenized, list[tuple[int, int, str]]
 
 @given(st.lists(annotated(), max_size=4), st.sampled_from(SCHEMES))
 def test_spans_and_labels_round_trip(
-    data: list[tuple[tw.Tokenized, list[tuple[int, int, str]]]], scheme: str
+    data: list[tuple[tw.spans.Tokenized, list[tuple[int, int, str]]]], scheme: str
 ) -> None:
     """In every scheme. Nothing is misaligned, and the order of spans does not matter."""
     texts, spans = [text for text, _ in data], [found for _, found in data]
-    found = tw.spans_to_labels(texts, [list(reversed(of_text)) for of_text in spans], scheme=scheme)
+    found = tw.spans.spans_to_labels(texts, [list(reversed(of_text)) for of_text in spans], scheme=scheme)
     assert found.misaligned == []
     assert [len(labels) for labels in found.labels] == [len(text) for text in texts]
-    back = tw.labels_to_spans(texts, found.labels)
+    back = tw.spans.labels_to_spans(texts, found.labels)
     assert [[(s.start, s.end, s.label) for s in of_text] for of_text in back] == spans
     for text, of_text in zip(texts, back, strict=True):
         assert all(text.text[s.start : s.end] == s.text and s.probability is None for s in of_text)
-    assert tw.spans_to_labels(texts, back, scheme=scheme).labels == found.labels
+    assert tw.spans.spans_to_labels(texts, back, scheme=scheme).labels == found.labels
 
 
 @given(st.data())
@@ -69,8 +69,8 @@ def test_every_span_is_used_or_reported(data: st.DataObject) -> None:
             begin = data.draw(st.integers(0, n - 1))
             spans.append((begin, data.draw(st.integers(begin + 1, n)), "X"))
     policy: Any = data.draw(st.sampled_from(["expand", "shrink", "drop"]))
-    found = tw.spans_to_labels([text], [spans], misaligned=policy)
-    kept = [(s.start, s.end) for s in tw.labels_to_spans([text], found.labels)[0]]
+    found = tw.spans.spans_to_labels([text], [spans], misaligned=policy)
+    kept = [(s.start, s.end) for s in tw.spans.labels_to_spans([text], found.labels)[0]]
     bad = {m.number for m in found.misaligned}
     assert len(bad) == len(found.misaligned)
     starts, ends = set(text.offsets[:, 0].tolist()), set(text.offsets[:, 1].tolist())
@@ -114,8 +114,8 @@ TEXT = "A Londoner’s  view."
 )
 def test_misaligned_spans_are_reported(spans: list[Any], message: str) -> None:
     """The error gives the sentence, the span, the conflicting token and the remedy."""
-    with pytest.raises(tw.CorpusError, match=message):
-        tw.spans_to_labels(["x", TEXT], [[], spans])
+    with pytest.raises(tw.exceptions.CorpusError, match=message):
+        tw.spans.spans_to_labels(["x", TEXT], [[], spans])
 
 
 @pytest.mark.parametrize("policy", ["error", "expand", "shrink", "drop"])
@@ -137,42 +137,45 @@ def test_misaligned_spans_are_reported(spans: list[Any], message: str) -> None:
 )
 def test_invalid_spans_are_rejected_under_every_policy(span: Any, message: str, policy: Any) -> None:
     """Offsets outside the text, invalid labels, texts that differ."""
-    with pytest.raises(tw.CorpusError, match=message):
-        tw.spans_to_labels([TEXT], [[span]], misaligned=policy)
+    with pytest.raises(tw.exceptions.CorpusError, match=message):
+        tw.spans.spans_to_labels([TEXT], [[span]], misaligned=policy)
 
 
 def test_list_counts_policies_and_schemes_are_checked() -> None:
     """One list per text is required, and policies and schemes must have valid names."""
-    with pytest.raises(tw.CorpusError, match="1 lists of spans for 2 texts"):
-        tw.spans_to_labels(["a", "b"], [[]])
-    with pytest.raises(tw.CorpusError, match="1 lists of labels for 2 texts"):
-        tw.labels_to_spans(["a", "b"], [[]])
-    with pytest.raises(tw.CorpusError, match="sentence 1: 2 labels for 1 tokens"):
-        tw.labels_to_spans(["a", "b"], [["O"], ["O", "O"]])
+    with pytest.raises(tw.exceptions.CorpusError, match="1 lists of spans for 2 texts"):
+        tw.spans.spans_to_labels(["a", "b"], [[]])
+    with pytest.raises(tw.exceptions.CorpusError, match="1 lists of labels for 2 texts"):
+        tw.spans.labels_to_spans(["a", "b"], [[]])
+    with pytest.raises(tw.exceptions.CorpusError, match="sentence 1: 2 labels for 1 tokens"):
+        tw.spans.labels_to_spans(["a", "b"], [["O"], ["O", "O"]])
     with pytest.raises(
-        tw.ParameterError, match=r"misaligned='snap' is unknown\. Use one of error, expand, shrink, drop"
+        tw.exceptions.ParameterError,
+        match=r"misaligned='snap' is unknown\. Use one of error, expand, shrink, drop",
     ):
-        tw.spans_to_labels([], [], misaligned="snap")  # type: ignore[arg-type]
-    with pytest.raises(tw.CorpusError, match="unknown label scheme 'XYZ'"):
-        tw.spans_to_labels([], [], scheme="XYZ")
+        tw.spans.spans_to_labels([], [], misaligned="snap")  # type: ignore[arg-type]
+    with pytest.raises(tw.exceptions.CorpusError, match="unknown label scheme 'XYZ'"):
+        tw.spans.spans_to_labels([], [], scheme="XYZ")
 
 
 def test_token_labels_become_one_span_per_token() -> None:
     """Every token has a span. The inverse with scheme="token" requires one for each."""
     texts, labels = ["Dogs bark.", "Why?"], [["NOUN", "VERB", "PUNCT"], ["ADV", "PUNCT"]]
-    spans = tw.labels_to_spans(texts, labels)
+    spans = tw.spans.labels_to_spans(texts, labels)
     assert [(s.label, s.text) for s in spans[1]] == [("ADV", "Why"), ("PUNCT", "?")]
-    assert tw.spans_to_labels(texts, spans, scheme="token").labels == labels
-    with pytest.raises(tw.CorpusError, match=r"sentence 1: the token '\?' \(3 to 4\) has no span"):
-        tw.spans_to_labels(texts, [spans[0], spans[1][:1]], scheme="token")
-    with pytest.raises(tw.CorpusError, match="it has 2 tokens, but scheme='token' needs one span per token"):
-        tw.spans_to_labels(["a b"], [[(0, 3, "X")]], scheme="token")
+    assert tw.spans.spans_to_labels(texts, spans, scheme="token").labels == labels
+    with pytest.raises(tw.exceptions.CorpusError, match=r"sentence 1: the token '\?' \(3 to 4\) has no span"):
+        tw.spans.spans_to_labels(texts, [spans[0], spans[1][:1]], scheme="token")
+    with pytest.raises(
+        tw.exceptions.CorpusError, match="it has 2 tokens, but scheme='token' needs one span per token"
+    ):
+        tw.spans.spans_to_labels(["a b"], [[(0, 3, "X")]], scheme="token")
 
 
 def test_a_corpus_of_texts_with_spans() -> None:
     """Sentences are those of the tokenizer, except that none ends inside a span."""
     text = "I saw Dr. No. Then Mr. Bean! No."
-    found = tw.span_corpus([text, ""], [[(6, 12, "FILM"), (19, 32, "FILM")], []])
+    found = tw.spans.span_corpus([text, ""], [[(6, 12, "FILM"), (19, 32, "FILM")], []])
     assert found.tokens == [["I", "saw", "Dr.", "No", "."], ["Then", "Mr.", "Bean", "!", "No", "."]]
     assert found.labels[1] == ["O", "B-FILM", "I-FILM", "I-FILM", "I-FILM", "I-FILM"]
     assert "".join((s.meta or {})["text"] for s in found) == text
@@ -183,7 +186,7 @@ def test_a_corpus_of_texts_with_spans() -> None:
 
 @given(st.lists(annotated(), min_size=1, max_size=4))
 def test_texts_and_spans_round_trip_through_files(
-    data: list[tuple[tw.Tokenized, list[tuple[int, int, str]]]],
+    data: list[tuple[tw.spans.Tokenized, list[tuple[int, int, str]]]],
 ) -> None:
     """Texts, spans, further keys, documents and their order survive a round trip."""
     rows = [
@@ -191,19 +194,19 @@ def test_texts_and_spans_round_trip_through_files(
         for i, (text, spans) in enumerate(data)
     ]
     try:
-        corpus = tw.read_spans(stream(*rows))
-    except tw.CorpusError as error:  # drawn with other options than the reader's tokenizer
+        corpus = tw.read(stream(*rows), "spans")
+    except tw.exceptions.CorpusError as error:  # drawn with other options than the reader's tokenizer
         assert "inside the token" in str(error)  # noqa: PT017
         return
     out = io.BytesIO()
-    tw.write_spans(corpus, out)
+    tw.write(corpus, out, "spans")
     assert [json.loads(line) for line in out.getvalue().decode().split("\n")[:-1]] == rows
-    again = tw.read_spans(io.BytesIO(out.getvalue()))
+    again = tw.read(io.BytesIO(out.getvalue()), "spans")
     assert again == corpus
     through = io.BytesIO()  # JSONL keeps the texts too
-    tw.write_jsonl(corpus, through)
+    tw.write(corpus, through, "jsonl")
     back = io.BytesIO()
-    tw.write_spans(tw.read_jsonl(io.BytesIO(through.getvalue())), back)
+    tw.write(tw.read(io.BytesIO(through.getvalue()), "jsonl"), back, "spans")
     assert back.getvalue() == out.getvalue()
 
 
@@ -215,12 +218,12 @@ def test_span_offsets_refer_to_the_whole_text() -> None:
         "newdoc": "d",
         "source": {"page": 3},
     }
-    corpus = tw.read_spans(stream(row))
+    corpus = tw.read(stream(row), "spans")
     assert [s.tokens for s in corpus] == [["Rosa", "came", "."], ["Lund", "slept", "."], ["Oslo", "."]]
     assert [s.doc for s in corpus] == ["d", None, None]
     assert [(s.line, len(s.meta or {})) for s in corpus] == [(1, 3), (1, 2), (1, 1)]
     out = io.StringIO()
-    tw.write_spans(iter(corpus), out)
+    tw.write(iter(corpus), out, "spans")
     assert json.loads(out.getvalue()) == row
 
 
@@ -228,24 +231,26 @@ def test_parts_of_speech_round_trip_as_token_spans() -> None:
     """Labels without chunks become one span per token, marked as such in the file, and survive a round trip."""
     corpus = tw.Corpus.from_lists([["Dogs", "bark", "."], ["Why"]], [["NOUN", "VERB", "PUNCT"], ["O"]])
     out = io.StringIO()
-    tw.write_spans(corpus, out)
+    tw.write(corpus, out, "spans")
     first, second = map(json.loads, out.getvalue().splitlines())
     assert (first["text"], first["scheme"], second["scheme"]) == ("Dogs bark .", "token", "token")
-    assert tw.read_spans(stream(first, second)).labels == corpus.labels
+    assert tw.read(stream(first, second), "spans").labels == corpus.labels
 
 
 def test_texts_of_other_formats() -> None:
     """CoNLL-U has the text in a comment. In other formats tokens are joined by spaces."""
     lines = "# text = Rosa's\n1\tRosa\t_\tX\t_\t_\t_\t_\t_\t_\n2\t's\t_\tY\t_\t_\t_\t_\t_\t_\n\n"
     out = io.StringIO()
-    tw.write_spans(tw.read_conllu(io.StringIO(lines)), out)
+    tw.write(tw.read(io.StringIO(lines), "conllu"), out, "spans")
     assert [s["end"] for s in json.loads(out.getvalue())["spans"]] == [4, 6]
     out = io.StringIO()
-    tw.write_spans(tw.read_conllu(io.StringIO(lines.replace("= Rosa's", "= Roses"))), out)
+    tw.write(tw.read(io.StringIO(lines.replace("= Rosa's", "= Roses")), "conllu"), out, "spans")
     assert json.loads(out.getvalue())["text"] == "Rosa 's"
     wrong = tw.Sentence({"word": ["a"]}, meta={"text": "b"}, line=4)
-    with pytest.raises(tw.CorpusError, match="line 4: the text 'b' does not contain the tokens 'a'"):
-        tw.write_spans([wrong], io.StringIO())
+    with pytest.raises(
+        tw.exceptions.CorpusError, match="line 4: the text 'b' does not contain the tokens 'a'"
+    ):
+        tw.write([wrong], io.StringIO(), "spans")
 
 
 @pytest.mark.parametrize(
@@ -271,15 +276,15 @@ def test_texts_of_other_formats() -> None:
 )
 def test_malformed_span_lines_are_reported(lines: list[str], message: str) -> None:
     """The error gives the file, line number, fault and remedy."""
-    with pytest.raises(tw.CorpusError, match=message):
-        tw.read_spans(stream(*lines))
+    with pytest.raises(tw.exceptions.CorpusError, match=message):
+        tw.read(stream(*lines), "spans")
 
 
 def test_sentences_before_an_error_are_returned() -> None:
     """Sentences before an error are returned, as in every format."""
-    sentences = tw.iter_spans(stream({"text": "a b", "spans": []}, "{"))
+    sentences = tw.iter_sentences(stream({"text": "a b", "spans": []}, "{"), "spans")
     assert next(sentences).tokens == ["a", "b"]
-    with pytest.raises(tw.CorpusError, match="<stream>:2"):
+    with pytest.raises(tw.exceptions.CorpusError, match="<stream>:2"):
         next(sentences)
 
 
@@ -287,8 +292,8 @@ def test_scheme_policy_and_tokenizer_are_arguments(tmp_path: Path) -> None:
     """Scheme, policy and tokenizer are arguments. `read` detects the format and names the columns."""
     path = tmp_path / "x.jsonl"
     path.write_text('{"text": "a-b c", "spans": [{"start": 0, "end": 1, "label": "X"}]}\n')
-    assert tw.read_spans(path, misaligned="expand", scheme="IOBES").labels == [["S-X", "O"]]
-    assert tw.read_spans(path, tokenizer=tw.Tokenizer(hyphens=True)).labels == [["B-X", "O", "O", "O"]]
+    assert tw.read(path, "spans", misaligned="expand", scheme="IOBES").labels == [["S-X", "O"]]
+    assert tw.read(path, "spans", tokenizer=tw.Tokenizer(hyphens=True)).labels == [["B-X", "O", "O", "O"]]
     path.write_text('{"text": "a c", "spans": [{"start": 0, "end": 1, "label": "X"}]}\n')
     assert tw.read(path, columns=("token", "ne"), label="ne")[0].fields == {
         "token": ["a", "c"],
@@ -296,7 +301,8 @@ def test_scheme_policy_and_tokenizer_are_arguments(tmp_path: Path) -> None:
     }
     assert tw.read(path, label=None).columns == ("word",)
     with pytest.raises(
-        tw.CorpusError, match="raw text has one column of tokens and at most one of labels, found word, pos"
+        tw.exceptions.CorpusError,
+        match="raw text has one column of tokens and at most one of labels, found word, pos",
     ):
         tw.read(path, columns=("word", "pos", "label"))
 
@@ -304,13 +310,20 @@ def test_scheme_policy_and_tokenizer_are_arguments(tmp_path: Path) -> None:
 def test_raw_text_is_read_and_written() -> None:
     """One text per line, split into tokens and sentences. Writing restores the text."""
     text = "It's here. It isn't!\n\n  Two   spaces\n"
-    found = tw.read_raw(io.StringIO(text))
+    found = tw.read(io.StringIO(text), "raw")
     assert found.tokens == [["It", "'s", "here", "."], ["It", "is", "n't", "!"], ["Two", "spaces"]]
     assert [s.line for s in found] == [1, 1, 3]
     out = io.StringIO()
-    tw.write_raw(found, out)
+    tw.write(found, out, "raw")
     assert out.getvalue() == text.replace("\n\n", "\n")
-    assert tw.read_raw(io.StringIO(text), tokenizer=str.split)[0].tokens == ["It's", "here.", "It", "isn't!"]
-    assert iter_sentences(io.StringIO(text), "raw")[0] == "raw"
-    with pytest.raises(tw.CorpusError, match="a text with a line end cannot be written as raw text"):
-        tw.write_raw([tw.Sentence({"word": ["a", "b"]}, meta={"text": "a\nb"})], io.StringIO())
+    assert tw.read(io.StringIO(text), "raw", tokenizer=str.split)[0].tokens == [
+        "It's",
+        "here.",
+        "It",
+        "isn't!",
+    ]
+    assert open_sentences(io.StringIO(text), "raw")[0] == "raw"
+    with pytest.raises(
+        tw.exceptions.CorpusError, match="a text with a line end cannot be written as raw text"
+    ):
+        tw.write([tw.Sentence({"word": ["a", "b"]}, meta={"text": "a\nb"})], io.StringIO(), "raw")

@@ -51,9 +51,9 @@ def test_estimators_learn_repeat_and_round_trip(tagger: tw.Tagger, tmp_path: Pat
     if isinstance(tagger.model_.scorer, KernelScorer):
         assert 0 < tagger.n_support_ <= len({word for sentence in X for word in sentence})  # type: ignore[attr-defined]
         assert tagger.n_features_ >= tagger.n_nonzero_ > tagger.n_support_  # type: ignore[attr-defined]
-        with pytest.raises(tw.ParameterError, match="not probabilities"):
+        with pytest.raises(tw.exceptions.ParameterError, match="not probabilities"):
             tagger.predict_marginals(X)
-        with pytest.raises(tw.ParameterError, match="no probabilities"):
+        with pytest.raises(tw.exceptions.ParameterError, match="no probabilities"):
             tagger.predict(X, decoder="pointwise")
     assert tagger.explain().transitions
 
@@ -105,12 +105,12 @@ def test_invalid_combinations_are_rejected() -> None:
         (tw.Perceptron(kernel="no_such_module_:f"), {}, "imported"),
     ]
     for tagger, arguments, message in cases:
-        with pytest.raises(tw.ParameterError, match=message):
+        with pytest.raises(tw.exceptions.ParameterError, match=message):
             tagger.fit(X, Y, **arguments)
 
 
 def test_anonymous_kernel_functions_cannot_be_saved(tmp_path: Path) -> None:
     tagger = tw.Perceptron(features="S2", kernel=lambda a, b: a.dots(b)).fit(X, Y)
     assert tagger.predict(X) == Y
-    with pytest.raises(tw.ParameterError, match="cannot be imported"):
+    with pytest.raises(tw.exceptions.ParameterError, match="cannot be imported"):
         tagger.save(tmp_path / "model")

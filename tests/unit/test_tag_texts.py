@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise.estimators import LEARNERS
 
 TEXTS = ["Rosa flew to Lund. Ines didn't, Rosa said!", "", "Oslo", "to  Lund\n\nInes Oslo"]
 
@@ -20,7 +21,7 @@ def names(learner: str = "crf", **params: Any) -> Any:
     rng = np.random.default_rng(0)
     X = [[str(w) for w in rng.choice([*kinds, "flew", "to", ".", "said"], 6)] for _ in range(60)]
     y = [["O" if rng.random() < 0.1 else kinds.get(w, "O") for w in words] for words in X]
-    return tw.LEARNERS[learner](features="word[0]", **params).fit(X, y)
+    return LEARNERS[learner](features="word[0]", **params).fit(X, y)
 
 
 @functools.cache
@@ -38,7 +39,7 @@ def test_spans_have_the_characters_at_their_offsets() -> None:
         found = tw.Tokenizer()(text)
         expected = []
         for sentence in found.sentences:
-            chunks = tw.schemes.spans(tagger.predict([sentence])[0])
+            chunks = tw.spans.spans(tagger.predict([sentence])[0])
             expected += [(c.type, " ".join(sentence[c.begin : c.end])) for c in chunks]
         assert [(s.label, s.text) for s in spans] == expected
     assert [(s.label, s.text, s.start, s.end) for s in tagger.tag(TEXTS[0])][:2] == [
@@ -69,7 +70,7 @@ def test_span_probabilities_are_chunk_probabilities_or_marginals() -> None:
     assert [s.probability for s in parts().tag("Rosa flew")] == pytest.approx(table.max(axis=1).tolist())
 
 
-@pytest.mark.parametrize("learner", sorted(tw.LEARNERS))
+@pytest.mark.parametrize("learner", sorted(LEARNERS))
 def test_every_learner_returns_spans(learner: str) -> None:
     """Spans equal those of `predict`, with probabilities if the learner is probabilistic and None otherwise."""
     tagger = names(learner)
@@ -109,14 +110,14 @@ def test_custom_tokenizers_determine_the_spans() -> None:
 
 def test_invalid_texts_and_models_are_rejected() -> None:
     """Arguments that are not text, models that need columns other than words, and unfitted taggers."""
-    with pytest.raises(tw.CorpusError, match="text 0: expected a string, found list"):
+    with pytest.raises(tw.exceptions.CorpusError, match="text 0: expected a string, found list"):
         names().tag([["Rosa", "flew"]])
-    with pytest.raises(tw.CorpusError, match="expected a list of texts, found int"):
+    with pytest.raises(tw.exceptions.CorpusError, match="expected a list of texts, found int"):
         names().tag(3)
-    with pytest.raises(tw.NotFittedError):
+    with pytest.raises(tw.exceptions.NotFittedError):
         tw.CRF().tag("Rosa")
     rows = [{"word": ["a"], "pos": ["N"]}]
-    with pytest.raises(tw.CorpusError, match="need pos, but X contains only tokens"):
+    with pytest.raises(tw.exceptions.CorpusError, match="need pos, but X contains only tokens"):
         tw.CRF(features="pos[0]").fit(rows, [["X"]]).tag("a")
 
 
@@ -124,5 +125,5 @@ def test_tagging_uses_the_tokenizer_of_training() -> None:
     """Training on texts with spans and tagging those texts returns the spans."""
     texts = ["Rosa’s in Lund.", "Ines isn’t in Oslo!"] * 5
     spans = [[(0, 4, "PER"), (10, 14, "LOC")], [(0, 4, "PER"), (14, 18, "LOC")]] * 5
-    tagger = tw.CRF(features="word[0]").fit(tw.span_corpus(texts, spans))
+    tagger = tw.CRF(features="word[0]").fit(tw.spans.span_corpus(texts, spans))
     assert [[(s.start, s.end, s.label) for s in found] for found in tagger.tag(texts)] == spans

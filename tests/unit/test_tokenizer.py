@@ -230,21 +230,23 @@ def test_custom_tokenizers_are_accepted() -> None:
 def test_invalid_tokenizer_results_are_reported(own: object, message: str) -> None:
     """The error gives the text, the token, the fault and the remedy."""
     texts = [tw.Tokenizer()("before"), "ab cd"]
-    with pytest.raises(tw.CorpusError, match=message):
+    with pytest.raises(tw.exceptions.CorpusError, match=message):
         tokenized(texts, own)  # type: ignore[arg-type]
 
 
 def test_objects_that_are_not_text_are_rejected() -> None:
     """A single text, objects that are not text, lone surrogates."""
-    with pytest.raises(tw.CorpusError, match="Put a single text into a list"):
+    with pytest.raises(tw.exceptions.CorpusError, match="Put a single text into a list"):
         tw.Tokenizer().many("text")
-    with pytest.raises(tw.CorpusError, match="text 1: expected a string, found int"):
+    with pytest.raises(tw.exceptions.CorpusError, match="text 1: expected a string, found int"):
         tw.Tokenizer().many(["a", 3])  # type: ignore[list-item]
-    with pytest.raises(tw.CorpusError, match=r"text 1: .*a lone surrogate"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"text 1: .*a lone surrogate"):
         tw.Tokenizer().many(["a", "b\ud800"])
-    with pytest.raises(tw.ParameterError, match=r"tokenizer='x' is str, expected a tagwise\.Tokenizer"):
+    with pytest.raises(
+        tw.exceptions.ParameterError, match=r"tokenizer='x' is str, expected a tagwise\.Tokenizer"
+    ):
         tokenized(["a"], "x")  # type: ignore[arg-type]
-    with pytest.raises(tw.CorpusError, match="expected a list of texts, found int"):
+    with pytest.raises(tw.exceptions.CorpusError, match="expected a list of texts, found int"):
         _core.tokenize(3)  # type: ignore[arg-type]
 
 

@@ -99,12 +99,12 @@ def test_comparison_reports_progress_events(served: tuple[Any, Any]) -> None:
     from tagwise.apps.annotate.comparing import Comparing
 
     comparing = Comparing(session, lambda kind, data: events.append((kind, data)))
-    with pytest.raises(tw.ParameterError, match="needs 10"):
+    with pytest.raises(tw.exceptions.ParameterError, match="needs 10"):
         comparing.begin(["perceptron"])
     for i in range(10):
         session.work.accept(i, ["B-PER", "O", "O", "B-LOC", "O"])
     for wrong in ([], ["nothing"], "crf", [3], ["crf"] * 9):
-        with pytest.raises(tw.ParameterError):
+        with pytest.raises(tw.exceptions.ParameterError):
             comparing.begin(wrong)
     assert comparing.page() is None
     comparing._running = True

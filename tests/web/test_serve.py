@@ -562,9 +562,9 @@ def test_models_are_selected_by_name(model: Path, tagger: tw.CRF, perceptron: tw
     assert json.loads(post(app, {"text": TEXT}).body)["model"] == "names"
     assert json.loads(post(app, {"text": TEXT, "model": "p"}).body)["model"] == "p"
     assert named("a.b/c.tagwise") == ("c", "a.b/c.tagwise")
-    with pytest.raises(tw.ParameterError, match="two models have the name 'names'"):
+    with pytest.raises(tw.exceptions.ParameterError, match="two models have the name 'names'"):
         ModelRegistry.read([str(model), f"names={other}"])
-    with pytest.raises(tw.ParameterError, match="no model"):
+    with pytest.raises(tw.exceptions.ParameterError, match="no model"):
         ModelRegistry([])
 
 
@@ -577,10 +577,10 @@ def test_models_with_code_or_attributes_are_rejected(tmp_path: Path) -> None:
     """Models with feature functions are rejected without an import. Models of attributes are rejected too."""
     words = [["a", "b"]]
     tw.Perceptron(features=lowered, epochs=1).fit(words, [["x", "y"]]).save(tmp_path / "f.tagwise")
-    with pytest.raises(tw.MissingFunctionError, match="lowered"):
+    with pytest.raises(tw.exceptions.MissingFunctionError, match="lowered"):
         ModelRegistry.read([str(tmp_path / "f.tagwise")])
     tw.Perceptron(epochs=1).fit([[["w=a"], ["w=b"]]], [["x", "y"]]).save(tmp_path / "a.tagwise")
-    with pytest.raises(tw.ParameterError, match=r"a\.tagwise: .*attributes"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"a\.tagwise: .*attributes"):
         ModelRegistry.read([str(tmp_path / "a.tagwise")])
 
 

@@ -407,11 +407,11 @@ def best_strength(
 
     Ctrl-C saves the best tagger so far.
     """
-    import tagwise as tw
+    from tagwise.estimators import regularization_path
 
     (name, values), steps = strengths, list[Any]()
     try:
-        found = tw.regularization_path(
+        found = regularization_path(
             tagger,
             data,
             dev,

@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
-from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.source_lines import Raw
-from tagwise.corpus.streams import File, source_name
 
 
 class OpenFile(NamedTuple):
@@ -45,10 +43,3 @@ def check_columns(
             )
         label = None
     return names, label
-
-
-def collect(
-    sentences: Iterator[Sentence], file: File, columns: Sequence[str] | None, label: str | None
-) -> Corpus:
-    names = [n for n in check_columns(columns, label)[0] or () if n != "_"]
-    return Corpus(sentences, columns=names, label=label if label in names else None, source=source_name(file))

@@ -12,7 +12,7 @@ from typing import Any
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
 from tagwise.corpus import conll, conllu, jsonl, pretokenized
-from tagwise.corpus.columns import OpenFile, check_columns, collect
+from tagwise.corpus.columns import OpenFile, check_columns
 from tagwise.corpus.conll import data_lines
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.source_lines import Raw
@@ -313,7 +313,11 @@ def read(
         optional_label=optional_label,
         options=options,
     )
-    return collect(sentences, file, TABLE[format].columns if columns is None else columns, label)
+    if format == jsonl.NAME:
+        columns, label = jsonl.own_names(columns, label)
+    names, label = check_columns(columns, label)
+    kept = TABLE[format].columns if names is None else [name for name in names if name != "_"]
+    return Corpus(sentences, columns=kept, label=label if label in kept else None, source=source_name(file))
 
 
 def write(sentences: Iterable[Sentence], file: File, format: str | None = None, **options: Any) -> None:

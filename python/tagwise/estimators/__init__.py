@@ -23,7 +23,6 @@ from tagwise.estimators.base import Tagger
 from tagwise.estimators.baselines import HMM, MEMM
 from tagwise.estimators.boosting import Boosting
 from tagwise.estimators.crf import CRF, LOSSES
-from tagwise.estimators.documents import spacy_component
 from tagwise.estimators.mira import AROW, MIRA, PassiveAggressive
 from tagwise.estimators.path import RegularizationPath, regularization_path
 from tagwise.estimators.perceptron import Perceptron
@@ -51,7 +50,6 @@ __all__ = [
     "has_probabilities",
     "load",
     "regularization_path",
-    "spacy_component",
 ]
 
 #: Learners by their names on the command line.

@@ -49,7 +49,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
     """Base class of all learners of label sequences: parameters, `fit`, `predict`, model files.
 
     Constructors store their parameters, `fit` checks them, and a second `fit` discards the first. Use one of the
-    subclasses in `tagwise.LEARNERS`, and start with `tagwise.CRF`.
+    subclasses in `tagwise.estimators.LEARNERS`, and start with `tagwise.CRF`.
 
     Attributes:
         model_: `Model` with the labels, features, weights and constraints that `predict` uses.
@@ -373,7 +373,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
 
     def _train(self, task: Task) -> Result:
         """Train on the task. Every learner implements this method."""
-        raise TypeError(f"{type(self).__name__} is not a learner. Use one of tagwise.LEARNERS")
+        raise TypeError(f"{type(self).__name__} is not a learner. Use one of tagwise.estimators.LEARNERS")
 
     def _meta(self, task: Task, result: Result) -> dict[str, Any]:
         """Return the entries on training for the model file. They do not depend on the machine or the clock."""

@@ -125,7 +125,7 @@ class OnlineTagger(Tagger):
 
     def _rule(self, task: Task | RuleContext) -> _core.Rule:
         """Return the update rule of this learner."""
-        raise TypeError(f"{type(self).__name__} is not a learner. Use one of tagwise.LEARNERS")
+        raise TypeError(f"{type(self).__name__} is not a learner. Use one of tagwise.estimators.LEARNERS")
 
     def _train(self, task: Task) -> Result:
         return self._learn(task, {"weights": task.start} if task.start.any() else None)

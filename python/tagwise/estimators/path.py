@@ -2,7 +2,7 @@
 
 >>> import tagwise as tw
 >>> train, dev, _ = tw.load_corpus("wnut17-ner")
->>> path = tw.regularization_path(tw.CRF(features="S1", max_iter=20), train[:200], dev[:100], strengths=[1.0, 0.1])
+>>> path = regularization_path(tw.CRF(features="S1", max_iter=20), train[:200], dev[:100], strengths=[1.0, 0.1])
 >>> [step.strength for step in path], path.best.strength in (1.0, 0.1)
 ([1.0, 0.1], True)
 """
@@ -79,7 +79,7 @@ class RegularizationPath(Sequence[PathStep]):
 
     >>> import tagwise as tw
     >>> train, dev, _ = tw.load_corpus("wnut17-ner")
-    >>> path = tw.regularization_path(tw.CRF(features="S1"), train[:30], dev[:30], strengths=(1.0, 0.1))
+    >>> path = regularization_path(tw.CRF(features="S1"), train[:30], dev[:30], strengths=(1.0, 0.1))
     >>> len(path), path[0].strength, path.best in path
     (2, 1.0, True)
     """
@@ -200,7 +200,7 @@ def regularization_path(
 
     >>> import tagwise as tw
     >>> train, dev, _ = tw.load_corpus("wnut17-ner")
-    >>> path = tw.regularization_path(tw.CRF(features="S1"), train[:30], dev[:30], strengths=(1.0, 0.1))
+    >>> path = regularization_path(tw.CRF(features="S1"), train[:30], dev[:30], strengths=(1.0, 0.1))
     >>> [step.strength for step in path.steps]
     [1.0, 0.1]
     """

@@ -245,7 +245,7 @@ def find_errors(corpus: Corpus, predicted: Sequence[Sequence[str]]) -> Errors:
         CorpusError: The numbers of gold and predicted labels differ.
 
     >>> import tagwise as tw
-    >>> corpus = tw.span_corpus(["Anna met Ben in Oslo"], [[(0, 4, "PER"), (9, 12, "PER"), (16, 20, "LOC")]])
+    >>> corpus = tw.spans.span_corpus(["Anna met Ben in Oslo"], [[(0, 4, "PER"), (9, 12, "PER"), (16, 20, "LOC")]])
     >>> found = find_errors(corpus, [["O", "O", "B-LOC", "O", "B-LOC"]])
     >>> [group.title for group in found.groups]
     ['PER missed', 'PER taken for LOC']

@@ -283,8 +283,7 @@ class Calibration:
         accuracy: Fraction of correct predictions in each bin.
         count: Number of predictions in each bin.
 
-    >>> import tagwise as tw
-    >>> found = tw.calibration([0.9, 0.95, 0.6, 0.55], [True, True, True, False])
+    >>> found = calibration([0.9, 0.95, 0.6, 0.55], [True, True, True, False])
     >>> round(found.ece, 3)
     0.275
     """
@@ -427,7 +426,7 @@ def evaluate(gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequenc
 
     Chunks are counted exactly as in conlleval, including ill-formed sequences, with these differences:
 
-    - Adjacent chunks in IOBES are separate (see `tagwise.schemes.boundary`).
+    - Adjacent chunks in IOBES are separate (see `tagwise.spans.boundary`).
     - A type named 0 is a type.
     - ``O-`` differs from ``O`` in the accuracy.
     - Labels without chunks (only O, parts of speech) are scored by accuracy. `Report.per_label` corresponds to

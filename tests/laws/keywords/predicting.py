@@ -13,6 +13,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.decoding.lookback import DocumentState
+from tagwise.evaluation import Report
 from tagwise.learners.backends import BACKENDS, Backend
 
 from ..parameters.common import P, X, Y
@@ -143,7 +144,7 @@ def decoders(learner: str, _: File) -> None:
             assert guess == named(best)
         answers.add(str(beams))
     assert len(answers) > 1
-    with pytest.raises(tw.ParameterError, match="decoder"):
+    with pytest.raises(tw.exceptions.ParameterError, match="decoder"):
         tagger.predict(new, decoder="nonsense")
 
 
@@ -159,20 +160,20 @@ def min_probability(learner: str, _: File) -> None:
         found = tagger.predict(new, min_probability=least)
         for labels, one in zip(found, sure):
             wanted = [span for span, p in one.chunks if p >= least]
-            assert tw.schemes.spans(labels) == wanted
+            assert tw.spans.spans(labels) == wanted
             inside = {t for span in wanted for t in range(span.begin, span.end)}
             assert labels == [y if t in inside else "O" for t, y in enumerate(one.labels)]
     assert tagger.predict(new, min_probability=known[-1]) != tagger.predict(new)
     ruled = tagger.predict(new, min_probability=0.0, constraints="bio", allowed=ONLY)
     assert ruled == tagger.predict(new, constraints="bio", allowed=ONLY)
     for wrong in (-0.1, 1.1, math.nan, "0.5", True):
-        with pytest.raises(tw.ParameterError, match="expected number >= 0 and <= 1"):
+        with pytest.raises(tw.exceptions.ParameterError, match="expected number >= 0 and <= 1"):
             tagger.predict(new, min_probability=wrong)
-    with pytest.raises(tw.ParameterError, match="leave decoder, beam and memory out"):
+    with pytest.raises(tw.exceptions.ParameterError, match="leave decoder, beam and memory out"):
         tagger.predict(new, min_probability=0.5, decoder="pointwise")
-    with pytest.raises(tw.ParameterError, match="the scores of perceptron are not probabilities"):
+    with pytest.raises(tw.exceptions.ParameterError, match="the scores of perceptron are not probabilities"):
         fitted("perceptron").predict(new, min_probability=0.5)
-    with pytest.raises(tw.ParameterError, match="the labels mark no spans"):
+    with pytest.raises(tw.exceptions.ParameterError, match="the labels mark no spans"):
         tw.CRF(features="S1", max_iter=2).fit(X, Y).predict(X, min_probability=0.5)
 
 
@@ -199,9 +200,9 @@ def device_of_a_tagger(learner: str, file: File) -> None:
     assert tagger.predict(tokens(NEW)) == want
     assert tagger.to("cpu").predict(tokens(NEW)) == want
     assert tagger.model_.scorer is not made[0]
-    with pytest.raises(tw.ParameterError, match="device='abacus'"):
+    with pytest.raises(tw.exceptions.ParameterError, match="device='abacus'"):
         tagger.to("abacus")
-    with pytest.raises(tw.ParameterError, match=r"does not support order > 1\. Use device='cpu'"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"does not support order > 1\. Use device='cpu'"):
         tw.CRF(features="S1", order=2, max_iter=1).fit(X, Y).to("cuda")
 
 
@@ -213,7 +214,7 @@ def choose_threshold(learner: str, _: File) -> None:
     known = sorted({p for one in tagger.predict_confidence(new) for _, p in one.chunks})
     reports = {p: tw.evaluate(gold, tagger.predict(new, min_probability=p)) for p in known}
 
-    def f(report: tw.Report, beta: float) -> float:
+    def f(report: Report, beta: float) -> float:
         below = beta**2 * report.precision + report.recall
         return (1 + beta**2) * report.precision * report.recall / below if below else 0.0
 
@@ -238,10 +239,10 @@ def choose_threshold(learner: str, _: File) -> None:
     words = tw.CRF(features="S1", max_iter=5).fit(whole)
     assert words.choose_threshold(whole) == words.choose_threshold([["a", "b"]], [["B-p", "O"]])
     for odd in ({"precision": 0.0}, {"precision": 1.5}, {"beta": 0.0}, {"beta": math.inf}):
-        with pytest.raises(tw.ParameterError, match=f"{next(iter(odd))}="):
+        with pytest.raises(tw.exceptions.ParameterError, match=f"{next(iter(odd))}="):
             tagger.choose_threshold(new, gold, **odd)
     if most < 1.0:
-        with pytest.raises(tw.ParameterError, match="no threshold has a precision of 1"):
+        with pytest.raises(tw.exceptions.ParameterError, match="no threshold has a precision of 1"):
             tagger.choose_threshold(new, gold, precision=1.0)
 
 
@@ -289,7 +290,7 @@ def chunk_probability(learner: str, _: File) -> None:
                 mass = sum(
                     math.exp(chain.score(s, y) - log_z)
                     for y in itertools.product(range(3), repeat=len(s.node))
-                    if chunk in {tuple(span) for span in tw.schemes.spans(named(y))}
+                    if chunk in {tuple(span) for span in tw.spans.spans(named(y))}
                 )
                 assert p == pytest.approx(mass, abs=1e-4)
 
@@ -331,7 +332,7 @@ def evaluate(learner: str, _: File) -> None:
     whole = tw.Corpus.from_lists(X, Y)
     assert tagger.score(whole) == tagger.score(X, Y)
     assert tagger.score(whole, guess) == tagger.evaluate(whole, guess).score == 1.0
-    with pytest.raises(tw.ParameterError, match="no labels"):
+    with pytest.raises(tw.exceptions.ParameterError, match="no labels"):
         tagger.score(X)
     spans = [["B-p" if label == Y[0][0] else "O" for label in path] for path in Y]
     chunker = tw.CRF(features="S1", max_iter=3).fit(X, spans)
@@ -386,7 +387,9 @@ def save_format(learner: str, folder: File) -> None:
     assert (folder / "plain").read_bytes()[:4] != b"lCRF"
     assert (folder / "foreign").read_bytes()[:4] == b"lCRF"
     assert tw.load(folder / "foreign").predict(attributes) == tagger.predict(attributes)
-    with pytest.raises(tw.ModelFileError, match=r"format=.nonsense.: expected one of tagwise, crfsuite"):
+    with pytest.raises(
+        tw.exceptions.ModelFileError, match=r"format=.nonsense.: expected one of tagwise, crfsuite"
+    ):
         tagger.save(folder / "no", format="nonsense")
     assert not (folder / "no").exists()
 

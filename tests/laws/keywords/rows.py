@@ -8,6 +8,7 @@ from typing import Any
 
 import tagwise as tw
 from tagwise.base.parameters import parameters_of
+from tagwise.estimators import LEARNERS
 
 from ..parameters.common import SHORT, P
 from ..parameters.rows import names, tokens
@@ -31,7 +32,7 @@ def row(method: str, *keywords: str) -> Callable[[Check], Check]:
 
 def short(learner: str, **params: Any) -> tw.Tagger:
     """Return a tagger with settings for brief training."""
-    kind = tw.LEARNERS[learner]
+    kind = LEARNERS[learner]
     known = set(parameters_of(kind))
     more = {"overlapping": True, "features": "attributes"} if learner == "hmm" else {}
     return kind(**{name: value for name, value in {**SHORT, **more, **params}.items() if name in known})

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise.estimators import LEARNERS
 
 from ..parameters.common import P, X, Y
 from ..parameters.rows import NAMES, bits, dense, names, tokens
@@ -28,7 +29,7 @@ def sentences_and_labels(learner: str, _: File) -> None:
     assert bits(short(learner, features="S1").fit(whole)) == bits(lists)
     other = [["N"] * len(path) for path in Y]
     assert short(learner, features="S1").fit(whole, other).classes_ == ("N",)
-    with pytest.raises(tw.ParameterError, match="no labels: pass y"):
+    with pytest.raises(tw.exceptions.ParameterError, match="no labels: pass y"):
         short(learner, features="S1").fit(X)
 
 
@@ -49,7 +50,7 @@ def development(learner: str, _: File) -> None:
     wrong = [["?"] * len(path) for path in Y[:2]]
     worst = short(learner, features="S1").fit(X, Y, dev=tw.Corpus.from_lists(X[:2], Y[:2]), dev_y=wrong)
     assert {entry["dev_score"] for entry in worst.history_} == {0.0}
-    with pytest.raises(tw.CorpusError, match=r"dev: .*Give one label"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"dev: .*Give one label"):
         short(learner, features="S1").fit(X, Y, dev=X[:2], dev_y=Y[:1])
 
 
@@ -59,7 +60,7 @@ def sample_weight(learner: str, _: File) -> None:
     plain = fitted(learner)
     assert bits(fitted(learner, sample_weight=[1.0] * len(P.X))) == bits(plain)
     assert bits(fitted(learner, sample_weight=[0.5, 2.0, 1.0, 0.0, 3.0, 0.1])) != bits(plain)
-    with pytest.raises(tw.ParameterError, match="sample_weight"):
+    with pytest.raises(tw.exceptions.ParameterError, match="sample_weight"):
         fitted(learner, sample_weight=[1.0])
 
 
@@ -93,7 +94,9 @@ def warm_start(learner: str, folder: File) -> None:
     first = tw.CRF(all_pairs=True, l2=0.3, max_iter=4).fit(tokens(P), names(P))
     first.save(folder / "first.tagwise")
     if learner in ("hmsvm", "hmm"):
-        with pytest.raises(tw.ParameterError, match="cannot start from the weights of another model"):
+        with pytest.raises(
+            tw.exceptions.ParameterError, match="cannot start from the weights of another model"
+        ):
             fitted(learner, warm_start=first)
         return
     sources = (first, first.model_, folder / "first.tagwise", str(folder / "first.tagwise"))
@@ -119,13 +122,13 @@ def forget(learner: str, folder: File) -> None:
     By default the model's labels and features stay.
     """
     if learner in ("hmsvm", "hmm"):
-        with pytest.raises(tw.ParameterError, match=r"forget=True needs a model to start from"):
+        with pytest.raises(tw.exceptions.ParameterError, match=r"forget=True needs a model to start from"):
             fitted(learner, forget=True)
         return
     first = tw.CRF(all_pairs=True, l2=0.3, max_iter=4).fit([["old", "a"]], [["OLD", NAMES[0]]])
     assert "OLD" in fitted(learner, warm_start=first).classes_
     assert "OLD" not in fitted(learner, warm_start=first, forget=True).classes_
-    with pytest.raises(tw.ParameterError, match=r"forget=True needs a model to start from"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"forget=True needs a model to start from"):
         fitted(learner, forget=True)
 
 
@@ -146,7 +149,7 @@ def checkpoint(learner: str, folder: File) -> None:
     resumed = fitted(learner, checkpoint=again, callbacks=[lambda entry: seen.append(entry.iteration)])
     assert bits(resumed) == bits(whole)
     assert seen == []  # the run was already complete
-    with pytest.raises(tw.ParameterError, match=r"expected a tagwise\.Checkpoint"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"expected a tagwise\.Checkpoint"):
         fitted(learner, checkpoint="run")
 
 
@@ -159,7 +162,7 @@ def partial_fit(learner: str, _: File) -> None:
 
     A corpus brings its own labels. epochs=0 is an error.
     """
-    kind = tw.LEARNERS[learner]
+    kind = LEARNERS[learner]
     long = kind(features="S1", epochs=5).fit(X, Y)
     parts = kind(features="S1")
     for n, data in ((2, (X, Y)), (1, (tw.Corpus.from_lists(X, Y),)), (2, (X, Y))):
@@ -170,14 +173,14 @@ def partial_fit(learner: str, _: File) -> None:
     assert parts.best_iteration_ == 5
     once = kind(features="S1").partial_fit(X, Y)  # type: ignore[attr-defined]
     assert len(once.history_) == 1
-    with pytest.raises(tw.ParameterError, match=r"^epochs=0"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"^epochs=0"):
         parts.partial_fit(X, Y, epochs=0)  # type: ignore[attr-defined]
 
 
 @row("partial_fit", "dev", "dev_y", "sample_weight", "callbacks")
 def partial_fit_as_fit(learner: str, _: File) -> None:
     """The arguments have their meaning of fit, in the first call and in later ones."""
-    kind, weight = tw.LEARNERS[learner], [0.5, 2.0, 1.0, 0.25]
+    kind, weight = LEARNERS[learner], [0.5, 2.0, 1.0, 0.25]
     seen: list[int] = []
     fit = kind(features="S1", epochs=2).fit(X, Y, dev=X[:2], dev_y=Y[:2], sample_weight=weight)
     parts = kind(features="S1")
@@ -211,7 +214,7 @@ def save_state(learner: str, folder: File) -> None:
     """
     if learner not in ONLINE:
         return
-    kind = tw.LEARNERS[learner]
+    kind = LEARNERS[learner]
     long = kind(epochs=3).fit(tokens(P), names(P))
     first = kind(epochs=2).fit(tokens(P), names(P))
     first.save(folder / "state.tagwise", state=True)
@@ -221,5 +224,5 @@ def save_state(learner: str, folder: File) -> None:
         tagger.partial_fit(tokens(P), names(P))  # type: ignore[attr-defined]
     assert bits(gone_on) == bits(long)
     assert bits(anew) != bits(long)
-    with pytest.raises(tw.ParameterError, match="prune=True removes features"):
+    with pytest.raises(tw.exceptions.ParameterError, match="prune=True removes features"):
         first.save(folder / "both.tagwise", prune=True, state=True)  # type: ignore[call-arg]

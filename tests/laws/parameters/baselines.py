@@ -112,7 +112,7 @@ def class_weight(b: Bench) -> None:
     np.testing.assert_allclose(
         halves.model_.scorer.weights, b.kind(**plain).fit(sentence, labels).model_.scorer.weights, atol=1e-5
     )
-    with pytest.raises(tw.ParameterError, match=r"class_weight: unknown label 'X'"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"class_weight: unknown label 'X'"):
         b.fit(P, class_weight={"X": 2.0})
 
 
@@ -244,5 +244,5 @@ def overlapping(b: Bench) -> None:
     # x emits a and b once each, y emits a once and b twice: (n + 1) / (N + 2)
     found = {path[0]: math.exp(score) for path, score in tagger.predict_kbest([[{"a": 1.0, "b": 1.0}]], 9)[0]}
     assert found == pytest.approx({"x": 2 / 4 * 2 / 4, "y": 2 / 5 * 3 / 5}, rel=1e-5)
-    with pytest.raises(tw.ParameterError, match="overlapping=True"):
+    with pytest.raises(tw.exceptions.ParameterError, match="overlapping=True"):
         b.kind(overlapping=False, **params).fit(sentences, labels)

@@ -118,9 +118,9 @@ def prior(b: Bench) -> None:
         assert np.linalg.norm(data + 2 * strength * (w - before)) < 5e-3 * np.linalg.norm(data)
         moved.append(np.linalg.norm(w - before))
     assert moved[0] > moved[1] > moved[2] > 0.0
-    with pytest.raises(tw.ParameterError, match="prior=1 needs a model to start from"):
+    with pytest.raises(tw.exceptions.ParameterError, match="prior=1 needs a model to start from"):
         b.fit(P, prior=1.0)
-    with pytest.raises(tw.ParameterError, match=r"optimizer='sgd' does not support a prior"):
+    with pytest.raises(tw.exceptions.ParameterError, match=r"optimizer='sgd' does not support a prior"):
         b.fit(P, prior=1.0, optimizer="sgd", keywords={"warm_start": start()})
 
 
@@ -173,7 +173,7 @@ def assert_optimizers(b: Bench, evaluate: Callable[..., float], size: int) -> No
     both = [b.fit(P, optimizer=name, l1=0.5, max_iter=20) for name in ("auto", "owlqn")]
     assert bits(both[0]) == bits(both[1])
     for name in ("lbfgs", "cg", "sgd", "dual"):
-        with pytest.raises(tw.ParameterError, match=f"optimizer='{name}' does not support l1=0.5"):
+        with pytest.raises(tw.exceptions.ParameterError, match=f"optimizer='{name}' does not support l1=0.5"):
             b.fit(P, optimizer=name, l1=0.5)
 
 
@@ -226,7 +226,7 @@ def cost(b: Bench) -> None:
         assert objective(b, cost=given) == pytest.approx(total(w, P, loss)[0], rel=1e-5)
         assert_optimal(b, loss, cost=given)
     for odd in ("much", {"O": "much"}):
-        with pytest.raises(tw.ParameterError, match=r"cost=.*expected a finite number"):
+        with pytest.raises(tw.exceptions.ParameterError, match=r"cost=.*expected a finite number"):
             b.fit(P, cost=odd)
 
 
@@ -259,7 +259,9 @@ def class_weight(b: Bench) -> None:
     )
     p = dict(zip(one.classes_, one.predict_marginals([["a"]])[0][0]))["A"]
     assert one.objective_ == pytest.approx(np.log(1 + 5 * (1 - p) / p), rel=1e-5)
-    with pytest.raises(tw.ParameterError, match=r"class_weight: unknown label 'X'\. The labels are: "):
+    with pytest.raises(
+        tw.exceptions.ParameterError, match=r"class_weight: unknown label 'X'\. The labels are: "
+    ):
         b.fit(P, class_weight={"X": 2.0})
     for odd in (
         {"loss": "exp"},
@@ -268,7 +270,7 @@ def class_weight(b: Bench) -> None:
         {"optimizer": "sgd"},
         {"partial": True},
     ):
-        with pytest.raises(tw.ParameterError, match="class_weight"):
+        with pytest.raises(tw.exceptions.ParameterError, match="class_weight"):
             b.fit(P, class_weight="balanced", **odd)
 
 

@@ -352,5 +352,5 @@ def with_documents(b: Bench) -> None:
     """Documents add features on labels of earlier tokens with the same word. They need marked documents."""
     assert_history(b, 1, 1, True, None)
     assert_history(b, 1, 2, True, (1, 2))
-    with pytest.raises(tw.ParameterError, match="document=True needs a corpus that marks"):
+    with pytest.raises(tw.exceptions.ParameterError, match="document=True needs a corpus that marks"):
         b.kind(features="S1", document=True).fit(WORDS, [[NAMES[y] for y in path] for path in GOLD])

@@ -51,7 +51,7 @@ def test_features_that_name_files_must_be_passed_explicitly(
     for given in (None, ProjectSettings(), ProjectSettings(features="S1")):
         work = Work(folder, given)
         assert work.export("conll")
-        with pytest.raises(tw.CorpusError, match="--features"):
+        with pytest.raises(tw.exceptions.CorpusError, match="--features"):
             Session(work)
         work.close()
     work = Work(folder, ProjectSettings(features=named))
@@ -62,7 +62,7 @@ def test_features_that_name_files_must_be_passed_explicitly(
 def test_gazetteers_must_be_regular_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/zero", tmp_path / "pipe", tmp_path):
-        with pytest.raises(tw.TemplateError, match="cannot be read"):
+        with pytest.raises(tw.exceptions.TemplateError, match="cannot be read"):
             Gazetteer(path)
 
 
@@ -118,14 +118,14 @@ def test_any_changed_byte_of_a_folder_is_detected(folder: Path) -> None:
 
 def test_foreign_folders_are_rejected_and_unchanged(tmp_path: Path) -> None:
     (tmp_path / "letters.txt").write_text("precious")
-    with pytest.raises(tw.CorpusError, match=r"letters\.txt"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"letters\.txt"):
         Work(tmp_path)
     assert os.listdir(tmp_path) == ["letters.txt"]
 
 
 def test_missing_settings_file_is_not_recreated(folder: Path) -> None:
     (folder / "work.json").unlink()
-    with pytest.raises(tw.CorpusError, match=r"restore work\.json"):
+    with pytest.raises(tw.exceptions.CorpusError, match=r"restore work\.json"):
         Work(folder)
 
 

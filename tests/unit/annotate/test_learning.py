@@ -77,7 +77,7 @@ def test_background_errors_are_reported_and_keep_the_model(model: Any) -> None:
     learning = Learning(start=model)
 
     def corpus() -> tw.Corpus:
-        raise tw.CorpusError("broken")
+        raise tw.exceptions.CorpusError("broken")
 
     learning.settle(corpus, wait=True)
     assert "broken" in (learning.failed or "")
@@ -97,7 +97,7 @@ def test_wait_returns_after_the_change_was_reported() -> None:
 
 
 def test_learners_without_online_updates_are_rejected() -> None:
-    with pytest.raises(tw.ParameterError, match="mira"):
+    with pytest.raises(tw.exceptions.ParameterError, match="mira"):
         Learning("hmm")
 
 
@@ -129,7 +129,7 @@ def test_strategies_rank_by_their_definitions(model: Any) -> None:
     seen = [[w not in view.seen for w in s.tokens] for s in X]
     found_values = [float(np.sum((1 - q) * np.array(n))) for q, n in zip(p, seen)]
     assert np.allclose(priorities("diversity", view, X), found_values, atol=1e-5)
-    with pytest.raises(tw.ParameterError, match="margin"):
+    with pytest.raises(tw.exceptions.ParameterError, match="margin"):
         priorities("nothing", view, X)
     assert set(STRATEGIES) == {"margin", "span", "committee", "diversity", "order", "search"}
 
@@ -279,7 +279,7 @@ def test_planted_mistake_is_the_first_suspect() -> None:
     assert found[0].tokens == [0]
     assert found[0].found == CORPUS[5].labels
     assert all(a.doubt >= b.doubt > 0 for a, b in itertools.pairwise(found))
-    with pytest.raises(tw.ParameterError):
+    with pytest.raises(tw.exceptions.ParameterError):
         suspects(CORPUS[:3], tw.MIRA)
 
 
@@ -295,7 +295,7 @@ def test_agreement_equals_cohens_kappa_example() -> None:
     assert len(found.disagreements) == 15
     same = agreement(CORPUS, CORPUS)
     assert (same.kappa, same.f1, same.disagreements) == (1.0, 1.0, [])
-    with pytest.raises(tw.CorpusError, match="sentence 2 is"):
+    with pytest.raises(tw.exceptions.CorpusError, match="sentence 2 is"):
         agreement(CORPUS[:2], CORPUS[:1] + CORPUS[2:3])
 
 

@@ -67,7 +67,7 @@ def test_journal_has_one_writer_at_a_time(tmp_path: Path) -> None:
 def test_symbolic_links_to_journals_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("")
     os.symlink(tmp_path / "elsewhere", tmp_path / "j")
-    with pytest.raises(tw.FileError):
+    with pytest.raises(tw.exceptions.FileError):
         Journal(tmp_path / "j")
 
 
@@ -90,7 +90,7 @@ def test_actions_are_synced_before_they_return(tmp_path: Path, monkeypatch: pyte
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(tw.FileError, match="The action was not saved"):
+    with pytest.raises(tw.exceptions.FileError, match="The action was not saved"):
         work.accept(0, ["O"] * 5)
 
     def interrupted(handle: int) -> None:
@@ -167,7 +167,8 @@ def test_invalid_labels_are_rejected_before_writing(tmp_path: Path, labels: list
     work = begun(tmp_path)
     for place in (1, -1, 3, True, "1", None):
         with pytest.raises(
-            tw.ParameterError, match=message if place == 1 and place is not True else "expected a number"
+            tw.exceptions.ParameterError,
+            match=message if place == 1 and place is not True else "expected a number",
         ):
             work.accept(place, labels)  # type: ignore[arg-type]
     assert (tmp_path / "journal.jsonl").read_bytes() == b""
@@ -177,7 +178,7 @@ def test_invalid_labels_are_rejected_before_writing(tmp_path: Path, labels: list
 @pytest.mark.parametrize("name", ["", "a b", "O", "_", "x" * 61, "a\u202eb", "a\n", 3, None])
 def test_invalid_label_types_are_rejected(tmp_path: Path, name: str) -> None:
     work = begun(tmp_path)
-    with pytest.raises(tw.ParameterError, match="label"):
+    with pytest.raises(tw.exceptions.ParameterError, match="label"):
         work.add_label(name)
     work.close()
 
@@ -216,7 +217,7 @@ def test_projects_with_one_label_per_token(tmp_path: Path) -> None:
     assert work.settings.kind == "tokens"
     assert work.settings.labels == ["NN", "VB"]
     work.accept(2 - 1, ["VB"])
-    with pytest.raises(tw.ParameterError):
+    with pytest.raises(tw.exceptions.ParameterError):
         work.export("spans")
     work.close()
 

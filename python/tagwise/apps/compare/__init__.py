@@ -58,8 +58,8 @@ def compare(
     differ in the seed alone share a row of the summary.
 
     Args:
-        learners: Names of learners from ``tagwise.LEARNERS``, variants such as ``crf-l1``, or names with parameters
-            such as ``mira(k=10)``.
+        learners: Names of learners from ``tagwise.estimators.LEARNERS``, variants such as ``crf-l1``, or names with
+            parameters such as ``mira(k=10)``.
         corpus: Name of a bundled corpus, a list of names, a tuple (train, test) or (train, dev, test), or a mapping of
             names to such tuples.
         features: List of feature sets, templates, functions or `Features`, as estimators accept them.

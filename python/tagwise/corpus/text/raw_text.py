@@ -69,7 +69,7 @@ def write_raw(sentences: Iterable[Sentence], file: File) -> None:
 
     >>> from pathlib import Path
     >>> import tagwise as tw
-    >>> write_raw(tw.span_corpus(["Anna left. She did."], [[]]), "texts.txt")
+    >>> write_raw(tw.spans.span_corpus(["Anna left. She did."], [[]]), "texts.txt")
     >>> Path("texts.txt").read_text()
     'Anna left. She did.\n'
     """

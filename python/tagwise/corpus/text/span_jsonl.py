@@ -299,7 +299,7 @@ def write_spans(sentences: Iterable[Sentence], file: File) -> None:
 
     >>> from pathlib import Path
     >>> import tagwise as tw
-    >>> write_spans(tw.span_corpus(["In Oslo"], [[(3, 7, "LOC")]]), "texts.jsonl")
+    >>> write_spans(tw.spans.span_corpus(["In Oslo"], [[(3, 7, "LOC")]]), "texts.jsonl")
     >>> Path("texts.jsonl").read_text()
     '{"text": "In Oslo", "spans": [{"start": 3, "end": 7, "label": "LOC"}]}\n'
     """

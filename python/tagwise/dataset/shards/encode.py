@@ -131,7 +131,7 @@ def encode(
         ParameterError: An argument is not valid, or ``memory`` is too small.
 
     >>> import tagwise as tw
-    >>> tw.write_conll(tw.Corpus.from_lists([["a", "b"], ["c"]], [["X", "Y"], ["X"]]), "tiny.conll")
+    >>> tw.write(tw.Corpus.from_lists([["a", "b"], ["c"]], [["X", "Y"], ["X"]]), "tiny.conll")
     >>> tw.encode("tiny.conll", "tiny-encoded", features="S1")
     <Shards: tiny-encoded, 1 shards, 2 sentences, 3 tokens, 3 attributes, 2 labels>
     """

@@ -82,7 +82,7 @@ class Shards:
         ParameterError: An argument is not valid.
 
     >>> import tagwise as tw
-    >>> tw.write_conll(tw.Corpus.from_lists([["a", "b"], ["c"]], [["X", "Y"], ["X"]]), "tiny.conll")
+    >>> tw.write(tw.Corpus.from_lists([["a", "b"], ["c"]], [["X", "Y"], ["X"]]), "tiny.conll")
     >>> shards = tw.encode("tiny.conll", "tiny-encoded", features="S1")
     >>> tagger = tw.fit_shards(tw.CRF(max_iter=5), tw.Shards("tiny-encoded"))
     >>> tagger.predict([["a", "b"]])

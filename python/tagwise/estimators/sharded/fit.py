@@ -83,7 +83,7 @@ def fit_shards(
         ParameterError: If the learner or one of its parameters is not supported on shards.
 
     >>> import tagwise as tw
-    >>> tw.write_conll(tw.Corpus.from_lists([["a", "dog"]], [["DT", "NN"]]), "tiny.conll")
+    >>> tw.write(tw.Corpus.from_lists([["a", "dog"]], [["DT", "NN"]]), "tiny.conll")
     >>> shards = tw.encode("tiny.conll", "tiny-encoded", features="S1")
     >>> tw.fit_shards(tw.Perceptron(epochs=1), shards).predict([["a", "dog"]])
     [['DT', 'NN']]

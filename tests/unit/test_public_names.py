@@ -1,0 +1,77 @@
+"""The public interface: its exact names, where they are, and that type checkers know them."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tagwise as tw
+
+ROOT = Path(__file__).parents[2]
+NAMES = {
+    "estimators": "AROW Boosting CRF HMM HMSVM MEMM MIRA PassiveAggressive Perceptron Tagger",
+    "data": "Corpus Sentence Tokenizer read iter_sentences write load_corpus list_corpora Shards encode fit_shards",
+    "features": "Features Gazetteer Regex Vectors",
+    "models": "load pretrained list_pretrained Checkpoint",
+    "results": "evaluate compare TagwiseError",
+    "submodules": "spans exceptions plot lattice losses scorers",
+}
+PUBLIC = sorted(name for names in NAMES.values() for name in names.split())
+MOST = 45
+
+
+def test_public_names_are_exactly_these() -> None:
+    assert sorted({*tw.__all__} - {"__version__"}) == PUBLIC
+    assert len(PUBLIC) <= MOST
+    assert dir(tw) == sorted(tw.__all__)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_name_is_importable_and_documented(name: str) -> None:
+    value = getattr(importlib.import_module("tagwise"), name)
+    assert inspect.getdoc(value)
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    assert any(re.search(rf"^::: tagwise\.{name}$", page.read_text("utf-8"), re.M) for page in pages)
+
+
+@pytest.mark.parametrize("name", NAMES["submodules"].split())
+def test_submodule_offers_exactly_its_names(name: str) -> None:
+    """A submodule is a module of its own, and star imports bring exactly the names of its `__all__`."""
+    module = importlib.import_module(f"tagwise.{name}")
+    assert module is getattr(tw, name)
+    assert [*module.__all__] == sorted({*module.__all__}, key=lambda n: (not n.isupper(), n[0].islower(), n))
+    found = {n for n, v in vars(module).items() if n[0] != "_" and not inspect.ismodule(v)}
+    assert found == {*module.__all__}
+    assert all(inspect.getdoc(getattr(module, inner)) for inner in module.__all__)
+
+
+def test_type_checkers_know_every_name(tmp_path: Path) -> None:
+    """`mypy --strict` gives each public name a type, in submodules too, and reports unknown names."""
+    lines = ["import tagwise as tw", *(f"from tagwise import {name} as {name}" for name in PUBLIC)]
+    lines += [f"reveal_type(tw.{name})" for name in PUBLIC]
+    for name in NAMES["submodules"].split():
+        inner = importlib.import_module(f"tagwise.{name}").__all__
+        lines += [f"from tagwise.{name} import {one} as {name}_{one}" for one in inner]
+        lines += [f"reveal_type(tw.{name}.{one})" for one in inner]
+    lines += ["tw.CFR", "tw.read_conll"]
+    script = tmp_path / "script.py"
+    script.write_text("\n".join(lines))
+    found = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    revealed = re.findall(r"Revealed type is \"(.*)\"", found.stdout)
+    assert len(revealed) == sum(line.startswith("reveal") for line in lines), found.stdout + found.stderr
+    assert not [kind for kind in revealed if kind == "Any"]
+    errors = [line for line in found.stdout.splitlines() if ": error:" in line]
+    assert len(errors) == 2, found.stdout
+    assert all("Module has no attribute" in line for line in errors)
