@@ -3,6 +3,6 @@
 Each function draws into `ax` or into a new figure, and returns the axes.
 """
 
-from tagwise.apps.compare.plots import calibration, confusion, learning_curve, precision_recall, span_curve
+from tagwise.apps.compare.plots import calibration, confusion, learning_curve, precision_recall
 
-__all__ = ["calibration", "confusion", "learning_curve", "precision_recall", "span_curve"]
+__all__ = ["calibration", "confusion", "learning_curve", "precision_recall"]

@@ -11,9 +11,9 @@ import pytest
 
 import tagwise as tw
 from tagwise.apps.compare import Comparison
-from tagwise.apps.compare.plots import span_curve
 from tagwise.corpus.schemes import Span
 from tagwise.evaluation import calibration
+from tagwise.evaluation.thresholds import span_curve
 
 WORDS = [["Rosa", "<b>Lund", "runs"], ["New", "York", "&"]]
 LABELS = [["B-PER", "I-PER", "O"], ["B-LOC", "I-LOC", "O"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import types
@@ -15,6 +16,20 @@ from tagwise.base.parameters import parameters_of
 from tagwise.estimators import LEARNERS
 
 X, Y = [["the", "cat", "sleeps"], ["a", "dog", "barks"]], [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
+#: Results and functions that are public in their packages.
+MORE = (
+    "apps.pretrained.TaggerInfo",
+    "corpus.corpus_of",
+    "corpus.to_series",
+    "estimators.RegularizationPath",
+    "estimators.documents.spacy_component",
+    "estimators.regularization_path",
+    "evaluation.Calibration",
+    "evaluation.Report",
+    "evaluation.calibration",
+    "evaluation.find_errors",
+    "model.Model",
+)
 #: Maximum number of words of the help of a parameter, which is one paragraph on the command line.
 MOST_WORDS = 45
 
@@ -48,6 +63,9 @@ def public() -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}.{inner}", found) for inner, found in own if callable(found))
         elif callable(value) and is_ours(value):
             yield name, value
+    for path in MORE:
+        module, _, name = path.rpartition(".")
+        yield name, getattr(importlib.import_module(f"tagwise.{module}"), name)
 
 
 NAMES = dict(sorted(public()))

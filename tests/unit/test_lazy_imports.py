@@ -17,7 +17,7 @@ SOURCE = ast.parse(Path(tw.__file__).read_text("utf-8"))
 def declared() -> dict[str, str]:
     """Return the module of each name, from the imports for type checkers."""
     (block,) = (
-        node for node in SOURCE.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        node for node in SOURCE.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
     )
     out = {}
     for node in block.body:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tagwise as tw
+from tagwise.estimators import LEARNERS
 
 SCRIPT = Path(__file__).with_name("typing_script.py")
 PACKAGE = Path(tw.__file__).parent
@@ -42,6 +43,6 @@ def test_a_script_with_every_learner_passes_mypy(tmp_path: Path) -> None:
 def test_the_script_uses_every_learner_and_runs() -> None:
     """The checked script is complete and true at run time."""
     text = SCRIPT.read_text(encoding="utf-8")
-    assert [kind.__name__ for kind in tw.LEARNERS.values() if f": tw.{kind.__name__} = " not in text] == []
+    assert [kind.__name__ for kind in LEARNERS.values() if f": tw.{kind.__name__} = " not in text] == []
     ran = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

@@ -69,7 +69,7 @@ def main() -> None:
         score: float = tagger.score(TOKENS, LABELS)
         if not 0.0 <= score <= 1.0:
             raise SystemExit(f"{tagger}: score {score}")
-        spans: list[tw.TextSpan] = tagger.tag("the dog barks")
+        spans: list[tw.spans.TextSpan] = tagger.tag("the dog barks")
         if len(spans) != 3:
             raise SystemExit(f"{tagger}: {spans}")
     tagger = forms()

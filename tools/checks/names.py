@@ -310,7 +310,7 @@ def check_rust_types() -> Iterator[str]:
 
 
 def check_classes() -> Iterator[str]:
-    """No class name of the package stands for two classes."""
+    """No two classes of the package have the same name."""
     found: dict[str, str] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE).as_posix()

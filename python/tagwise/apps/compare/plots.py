@@ -191,6 +191,3 @@ def precision_recall(
     ax.set(xlabel="recall of spans", ylabel="precision of spans", xlim=(0, right_end), ylim=(0, 1.01))
     ax.grid(alpha=0.25)
     return ax
-
-
-__all__ = ["calibration", "confusion", "learning_curve", "precision_recall", "span_curve"]
