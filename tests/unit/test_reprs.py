@@ -13,6 +13,8 @@ import pytest
 
 import tagwise as tw
 from tagwise.base.colours import SHARED
+from tagwise.estimators import regularization_path
+from tagwise.evaluation import calibration
 from tagwise.evaluation.errors import find_errors
 
 from .test_displays import Balance
@@ -32,8 +34,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     tw.write(plain, folder / "plain.conll")
     tagger = tw.CRF(features="S1", max_iter=5).fit(DATA)
     errors = find_errors(DATA, PREDICTED)
-    path = tw.regularization_path(tw.CRF(features="S1", max_iter=2), DATA, DATA, strengths=(1.0, 0.1))
-    features = "S1" + tw.Regex("long", LONG[:900]) + tw.Gazetteer([f"city{i}" for i in range(999)], name="city")
+    path = regularization_path(tw.CRF(features="S1", max_iter=2), DATA, DATA, strengths=(1.0, 0.1))
+    features = (
+        "S1" + tw.Regex("long", LONG[:900]) + tw.Gazetteer([f"city{i}" for i in range(999)], name="city")
+    )
     decisions = tagger.explain_prediction(WORDS[0])
     return {
         "Report": tagger.evaluate(DATA),
@@ -41,7 +45,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "Decisions": decisions,
         "Decision": decisions[1],
         "Errors": errors,
-        "Calibration": tw.calibration([0.9, 0.8, 0.3, 0.2], [True, True, False, True], bins=4),
+        "Calibration": calibration([0.9, 0.8, 0.3, 0.2], [True, True, False, True], bins=4),
         "Model": tagger.model_,
         "Comparison": tw.compare(["hmm"], corpus={"c": (plain, plain)}, features=["S1"]),
         "Corpus": DATA,
@@ -55,10 +59,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "Tokenized": tw.Tokenizer()("Rosa sings. " * 99),
         "RegularizationPath": path,
         "PathStep": path[0],
-        "TaggerInfo": tw.taggers()[0],
-        "CorpusInfo": tw.corpora()[0],
-        "taggers": tw.taggers(),
-        "corpora": tw.corpora(),
+        "TaggerInfo": tw.list_pretrained()[0],
+        "CorpusInfo": tw.list_corpora()[0],
+        "taggers": tw.list_pretrained(),
+        "corpora": tw.list_corpora(),
         "tagged text": tagger.tag("Rosa met Rosa\nin New York <b>."),
         "tagged texts": tagger.tag(["Rosa met Rosa.", "New York"]),
         "fitted tagger": tagger,
@@ -66,7 +70,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "Confidence": tagger.predict_confidence(DATA)[0],
         "Ranks": tagger.ranks(DATA),
         "Threshold": tagger.choose_threshold(DATA),
-        "Alignment": tw.spans_to_labels(["Peter flew."], [[(0, 3, "PER")]], misaligned="drop"),
+        "Alignment": tw.spans.spans_to_labels(["Peter flew."], [[(0, 3, "PER")]], misaligned="drop"),
     }
 
 
@@ -93,7 +97,7 @@ def test_tables_are_in_the_string(shown: dict[str, Any]) -> None:
         "RegularizationPath",
     ):
         assert str(shown[name]).count("\n") >= 2, name
-    assert str(shown["taggers"]).splitlines() == [repr(info) for info in tw.taggers()]
+    assert str(shown["taggers"]).splitlines() == [repr(info) for info in tw.list_pretrained()]
 
 
 def test_every_object_has_html(shown: dict[str, Any]) -> None:
