@@ -231,7 +231,7 @@ def test_interrupts_keep_the_last_or_best_iterate(caplog: pytest.LogCaptureFixtu
 
     An interrupt before the first iterate propagates.
     """
-    rules, reason = Stopping(99, 0.0, 1, 0), "interrupted, the current model is kept"
+    rules, reason = Stopping(99, 0.0, 1, 0), "interrupted"
 
     def raising(entry: Iteration) -> None:
         if entry.iteration == 3:
@@ -250,12 +250,17 @@ def test_interrupts_keep_the_last_or_best_iterate(caplog: pytest.LogCaptureFixtu
         (run(states(steady(9)), rules, dev_score=scored), 2, 1),
     ]
     for result, iterations, kept in cases:
-        assert (len(result.history), result.best_iteration, result.reason) == (iterations, kept, reason)
+        best = f", kept iteration {kept} of {len(result.history)} (best dev score)"
+        assert (len(result.history), result.best_iteration) == (iterations, kept)
+        assert result.reason == reason + best * (kept < iterations)
         assert result.weights.tolist() == [float(kept)]
         assert result.objective == steady(9)[kept]
         assert result.interrupted
     assert not run(states(steady(3)), rules).interrupted
-    assert [record.getMessage() for record in caplog.records] == [reason] * len(cases)
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == [
+        "training was interrupted, the current model is kept"
+    ] * len(cases)
 
     def at_once() -> Iterator[Step]:
         raise KeyboardInterrupt
@@ -350,7 +355,10 @@ def test_epochs_of_an_online_learner(averaged: bool) -> None:
         dev_score=lambda w: -abs(w[0] - 3 * scale) / 8,
     )
     assert (best.best_iteration, best.weights.tolist(), best.objective) == (3, [3 * scale], 0)
-    assert (len(best.history), best.reason) == (5, NO_BETTER.format(2))
+    assert (len(best.history), best.reason) == (
+        5,
+        "patience=2, kept iteration 3 of 5 (best dev score)",
+    )
     assert [entry["dev_score"] for entry in best.history] == [-abs(k - 3) * scale / 8 for k in range(1, 6)]
     plain = [entry.get("plain_dev_score") for entry in best.history]
     assert plain == ([-abs(k - 1.5) / 8 for k in range(1, 6)] if averaged else [None] * 5)
@@ -499,7 +507,8 @@ def test_boosting_keeps_the_best_block_on_dev() -> None:
         2,
         dev_score=lambda w: -abs(np.count_nonzero(w) - 3.0),
     )
-    assert (len(result.history), result.best_iteration, result.reason) == (5, 3, NO_BETTER.format(2))
+    assert (len(result.history), result.best_iteration) == (5, 3)
+    assert result.reason == "patience=2, kept iteration 3 of 5 (best dev score)"
     assert steps["feature"].tolist() == [1, 2, 3]
     assert np.count_nonzero(result.weights) == 3
 
@@ -517,7 +526,7 @@ def test_interrupted_boosting_block_is_kept() -> None:
     assert [entry["rounds"] for entry in result.history] == [2, 3]
     assert steps["feature"].tolist() == [1, 2, 3]
     assert np.count_nonzero(result.weights) == 3
-    assert result.reason == "interrupted, the current ensemble is kept"
+    assert result.reason == "interrupted"
 
 
 # -- before the loop --------------------------------------------------------------------------------------

@@ -172,6 +172,14 @@ def batch(m: Made) -> Targets:
             lambda: pushed(c.CurvaturePairs(3)).direction,
             given(g=np.ones(4), direction=np.zeros(4)),
         ),
+        "CurvaturePairs.gradient_products": (
+            lambda: pushed(c.CurvaturePairs(3)).gradient_products,
+            given(g=np.ones(4)),
+        ),
+        "CurvaturePairs.subtract_steps": (
+            lambda: pushed(c.CurvaturePairs(3)).subtract_steps,
+            given(w=np.ones(4), c=[0.5], out=np.zeros(4)),
+        ),
         "Order": (lambda: c.Order, given(dataset=d, layout=layout, order=2, forbidden=np.zeros(0, u32))),
         "Order.dense": (lambda: m.order.dense, given(weights=np.zeros(len(m.order)))),
         "OrderObjective": (

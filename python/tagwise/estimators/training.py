@@ -56,8 +56,9 @@ def train_with_progress(train: Callable[[Task], Result], task: Task, title: str)
 
 
 def _log(entry: Iteration) -> None:
-    measured = {"|gradient|": entry.gradient_norm, "gap": entry.gap, **entry.measures, "dev": entry.dev_score}
-    shown = "".join(f", {name} {value:.4g}" for name, value in measured.items() if value is not None)
+    measured = {"|gradient|": entry.gradient_norm, "gap": entry.gap, **entry.measures}
+    shown = "".join(f", {name} {value:.3g}" for name, value in measured.items() if value is not None)
+    shown += "" if entry.dev_score is None else f", dev {entry.dev_score:.4f}"
     logger.info(
         "iteration %d: objective %.4f%s, %.1f s", entry.iteration, entry.objective, shown, entry.seconds
     )

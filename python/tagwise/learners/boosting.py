@@ -174,7 +174,7 @@ def train(
         entry["rounds"] = int(rounds_of[-1]) + 1 if len(rounds_of) else 0
         entry["chosen"], entry["nonzero"] = chosen, ensemble.nonzero[block]
     if ensemble.interrupted:
-        result.reason, result.interrupted = "interrupted, the current ensemble is kept", True
+        result.reason, result.interrupted = "interrupted", True
     elif result.reason.startswith("no step"):
         result.reason = "no feature lowers the loss any further"
     return result, steps

@@ -274,8 +274,8 @@ def run(
     except KeyboardInterrupt:
         if last is None:
             raise
-        reason, interrupted = "interrupted, the current model is kept", True
-        logger.warning(reason)
+        reason, interrupted = "interrupted", True
+        logger.warning("training was interrupted, the current model is kept")
     if last is None:
         raise TrainingError("training returned no weights. Check that the training set is not empty")
     weights = progress.best if progress.best is not None else np.array(last)
@@ -285,7 +285,8 @@ def run(
     ended = reason or "no step decreases the objective further"
     is_last = progress.best_iteration == max(progress.iteration, 0)
     if not is_last:
-        kept = f"kept iteration {progress.best_iteration} of {progress.iteration} (best dev score)"
+        total = progress.history[-1]["iteration"]
+        kept = f"kept iteration {progress.best_iteration} of {total} (best dev score)"
         ended = f"{ended.partition(':')[0]}, {kept}"
     result = Result(weights, progress.history, ended, progress.best_iteration, objective)
     result.converged = reason is None or reason == reached

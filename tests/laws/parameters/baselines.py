@@ -104,7 +104,7 @@ def class_weight(b: Bench) -> None:
                 wanted += weights[label] * (np.log(np.exp(local).sum()) - local[label])
         assert objective(b, class_weight=given) == pytest.approx(wanted, rel=1e-5)
     sentence, labels = [["a"], ["b"]], [["A"], ["B"]]
-    plain = {"features": "S1", "max_iter": 20, "l2": 0.3}
+    plain = {"features": "S1", "max_iter": 50, "l2": 0.3, "tol": 1e-10}
     twice = b.kind(**plain).fit([*sentence, ["a"]], [*labels, ["A"]])
     weighed = b.kind(**plain, class_weight={"A": 2.0}).fit(sentence, labels)
     np.testing.assert_allclose(weighed.model_.scorer.weights, twice.model_.scorer.weights, atol=1e-5)
