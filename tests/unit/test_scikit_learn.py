@@ -20,7 +20,6 @@ sklearn: Any = pytest.importorskip(
 )
 
 from sklearn import model_selection, pipeline, preprocessing  # noqa: E402
-from sklearn.utils import estimator_checks  # noqa: E402
 
 from tagwise.estimators import LEARNERS  # noqa: E402
 
@@ -35,30 +34,6 @@ QUICK: dict[str, dict[str, Any]] = {
 
 def quick(learner: str) -> tw.Tagger:
     return LEARNERS[learner](features="S1", **QUICK.get(learner, {"epochs": 2}))
-
-
-#: The checks of scikit-learn that do not train on numeric tables.
-CHECKS = [
-    "check_estimator_cloneable",
-    "check_estimator_tags_renamed",
-    "check_valid_tag_types",
-    "check_estimator_repr",
-    "check_no_attributes_set_in_init",
-    "check_do_not_raise_errors_in_init_or_set_params",
-    "check_mixin_order",
-    "check_parameters_default_constructible",
-    "check_get_params_invariance",
-    "check_set_params",
-]
-
-
-@pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("learner", LEARNERS)
-def test_applicable_estimator_checks_pass(learner: str, check: str) -> None:
-    """scikit-learn's own checks pass."""
-    if not hasattr(estimator_checks, check):
-        pytest.skip(f"this scikit-learn has no {check}")
-    getattr(estimator_checks, check)(learner, quick(learner))
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -146,9 +121,35 @@ def test_sample_weights_are_routed_on_request(learner: str) -> None:
 def test_metadata_requests_survive_clone() -> None:
     tagger = tw.Perceptron().set_fit_request(sample_weight="w").set_partial_fit_request(sample_weight=True)
     routed = sklearn.base.clone(tagger).get_metadata_routing()
-    assert routed.fit.requests == {"sample_weight": "w"}
-    assert routed.partial_fit.requests == {"sample_weight": True}
-    assert tw.Perceptron().get_metadata_routing().fit.requests == {"sample_weight": None}
+    assert routed.fit.requests == {"sample_weight": "w", "dev": None, "dev_y": None}
+    assert routed.partial_fit.requests == {"sample_weight": True, "dev": None, "dev_y": None}
+    again = tagger.set_fit_request(dev=True).get_metadata_routing().fit.requests
+    assert again == {"sample_weight": "w", "dev": True, "dev_y": None}
+    assert set(tw.Perceptron().get_metadata_routing().fit.requests.values()) == {None}
+
+
+def dev_scores(tagger: Any) -> list[float | None]:
+    return [entry.get("dev_score") for entry in tagger.history_]
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("learner", ["crf", "mira", "memm"])
+def test_development_sets_are_routed_on_request(learner: str) -> None:
+    """A search and a pipeline pass the whole dev set to `fit`, and refuse it without a request."""
+    dev, dev_y = X[:2], [Y[0], ["VERB"] * len(X[1])]
+    direct = quick(learner).fit(X, Y, dev=dev, dev_y=dev_y)
+    assert None not in dev_scores(direct)
+    folds = [(np.arange(len(X)), np.arange(4))]
+    tagger = quick(learner).set_fit_request(dev=True, dev_y=True)
+    search = model_selection.GridSearchCV(tagger, {"features": ["S1"]}, cv=folds)
+    assert dev_scores(search.fit(X, Y, dev=dev, dev_y=dev_y).best_estimator_) == dev_scores(direct)
+    corpus = tw.Corpus.from_lists(dev, dev_y)
+    made = pipeline.make_pipeline(
+        preprocessing.FunctionTransformer(), quick(learner).set_fit_request(dev="held")
+    )
+    assert dev_scores(made.fit(X, Y, held=corpus)[-1]) == dev_scores(direct)
+    with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="dev"):
+        model_selection.GridSearchCV(quick(learner), {"features": ["S1"]}, cv=folds).fit(X, Y, dev=corpus)
 
 
 def test_html_repr_follows_the_display_setting() -> None:

@@ -20,6 +20,7 @@ from tagwise.dataset.check import checked_weights
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.growth import ARRAYS, NarrowedTask, weights_of
 from tagwise.estimators.limits import Limits
+from tagwise.estimators.scikit import UNCHANGED, Request
 from tagwise.estimators.task import Task, dev_scorer
 from tagwise.estimators.training import add_line, train_with_progress, training_callbacks
 from tagwise.features.inputs import Inputs
@@ -226,16 +227,20 @@ class OnlineTagger(Tagger):
         self._finish(result)
         return self
 
-    def set_partial_fit_request(self, *, sample_weight: bool | str | None) -> Self:
-        """Set whether scikit-learn passes `sample_weight` to `partial_fit`.
+    def set_partial_fit_request(
+        self, *, sample_weight: Request = UNCHANGED, dev: Request = UNCHANGED, dev_y: Request = UNCHANGED
+    ) -> Self:
+        """Set which metadata scikit-learn passes to `partial_fit`, as `set_fit_request` does for `fit`.
 
         Args:
-            sample_weight: True or False, a str to pass metadata of that name, or None to raise an error if it is given.
+            sample_weight: Whether to pass weights of sentences.
+            dev: Whether to pass the development set.
+            dev_y: Whether to pass the labels of `dev`.
 
         Returns:
             The tagger itself.
         """
-        return self._request("partial_fit", sample_weight)
+        return self._request("partial_fit", sample_weight=sample_weight, dev=dev, dev_y=dev_y)
 
     def _state(self) -> dict[str, Any]:
         """Return the current state of training, the one in the model file, or the weights of the model alone."""

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Item = TypeVar("Item")
+#: Arguments of `fit` and `partial_fit` that scikit-learn can pass on.
+METADATA = ("sample_weight", "dev", "dev_y")
+#: Value of a request that keeps the current setting, as in scikit-learn.
+UNCHANGED = "$UNCHANGED$"
+#: Whether to pass metadata on, or the name of the metadata to pass.
+Request = bool | str | None
 
 
 class ScikitLearn:
@@ -45,25 +51,36 @@ class ScikitLearn:
         request = MetadataRequest(owner=type(self).__name__)
         for method in ("fit", "partial_fit"):
             if hasattr(self, method):
-                getattr(request, method).add_request(param="sample_weight", alias=None)
+                for name in METADATA:
+                    getattr(request, method).add_request(param=name, alias=None)
         return request
 
-    def _request(self, method: str, sample_weight: bool | str | None) -> Self:
+    def _request(self, method: str, **wanted: Request) -> Self:
         request = self.get_metadata_routing()
-        getattr(request, method).add_request(param="sample_weight", alias=sample_weight)
+        for name, alias in wanted.items():
+            if alias != UNCHANGED:
+                getattr(request, method).add_request(param=name, alias=alias)
         self._metadata_request = request
         return self
 
-    def set_fit_request(self, *, sample_weight: bool | str | None) -> Self:
-        """Set whether scikit-learn passes `sample_weight` to `fit`.
+    def set_fit_request(
+        self, *, sample_weight: Request = UNCHANGED, dev: Request = UNCHANGED, dev_y: Request = UNCHANGED
+    ) -> Self:
+        """Set which metadata scikit-learn passes to `fit`, if its metadata routing is enabled.
+
+        Each is True or False, a str to pass metadata of that name, or None to raise an error if it is given. The
+        default keeps the current setting.
 
         Args:
-            sample_weight: True or False, a str to pass metadata of that name, or None to raise an error if it is given.
+            sample_weight: Whether to pass weights of sentences.
+            dev: Whether to pass the development set. A search cuts metadata that has as many entries as X to each
+                fold, so `dev` must have another number of sentences.
+            dev_y: Whether to pass the labels of `dev`.
 
         Returns:
             The tagger itself.
         """
-        return self._request("fit", sample_weight)
+        return self._request("fit", sample_weight=sample_weight, dev=dev, dev_y=dev_y)
 
     def _repr_html_(self) -> str | None:
         """Return the diagram of scikit-learn, or None if it is not imported or its `display` is not "diagram"."""
