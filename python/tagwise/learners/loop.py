@@ -19,7 +19,7 @@ from tagwise.optimizers.base import Step, Vector
 logger = logging.getLogger("tagwise")
 
 #: Share of `tol` below which an improvement over `window` iterations ends training that could still be certified.
-HOPELESS = 0.01
+HOPELESS = 0.003
 
 
 @dataclass(frozen=True)
