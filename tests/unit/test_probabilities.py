@@ -43,8 +43,10 @@ def test_learners_without_probabilities_raise(name: str, method: str) -> None:
     message = (
         f"the scores of {name} are not probabilities. Use predict_kbest for scores and ranks for margins"
     )
-    with pytest.raises(tw.exceptions.ParameterError, match=message):
+    with pytest.raises(tw.exceptions.ParameterError, match=message) as caught:
         METHODS[method](fitted(name))
+    named = ", ".join(sorted(kind.__name__ for kind in LEARNERS.values() if kind.probabilistic))
+    assert str(caught.value).endswith(f"train a learner with probabilities ({named})")
 
 
 @pytest.mark.parametrize("name", WITH)
