@@ -8,13 +8,15 @@ The reading order follows the pipeline of the library:
 - ``enumeration`` inference by enumeration of all L**T paths, which tests the others
 - ``losses``      the four losses, softmax-margin, partial labels, penalties
 - ``optimize``    a plain minimiser for the convex cases
-- ``perceptron``, ``costs``, ``mira``, ``qp``, ``svm``, ``boosting``, ``history``, ``generative``: by topic
+- ``perceptron``, ``costs``, ``mira``, ``qp``, ``svm``, ``boosting``, ``history``, ``generative``,
+  ``bootstrap``: by topic
 
 The modules are slow and share no code with the package, so that agreement with it is evidence.
 """
 
 from . import (
     boosting,
+    bootstrap,
     chain,
     costs,
     enumeration,
@@ -34,6 +36,7 @@ from .chain import Scores, scores
 __all__ = [
     "Scores",
     "boosting",
+    "bootstrap",
     "chain",
     "costs",
     "enumeration",
