@@ -29,6 +29,7 @@ from tagwise.apps.compare import (
 )
 from tagwise.apps.compare.cells import measure
 from tagwise.cli import cli
+from tagwise.evaluation.errors import find_errors
 from tests.cli.options import DEV, TEST, TRAIN
 
 KNOWN = {"one": (TRAIN, DEV, TEST), "two": (TRAIN[:9], None, TEST[:5])}
@@ -248,10 +249,11 @@ def test_row_details_equal_the_test_report() -> None:
         )  # all chunks are one token long
         assert detail["per_type"][kind][0] == gold
     assert sum(detail["per_type"][kind][2] for kind in kinds) == report.chunks.correct
-    wrong = [
-        [s.tokens, s.labels, list(guess)] for s, guess in zip(TEST, predicted) if s.labels != list(guess)
-    ]
-    assert detail["errors"] == wrong
+    groups = find_errors(TEST, predicted).groups
+    assert detail["errors"] == [[g.kind, g.gold, g.predicted, len(g.errors)] for g in groups]
+    kept = {i: [detail["labels"][y] for y in labels] for i, labels in detail["wrong"]}
+    assert kept == {i: y for i, (s, y) in enumerate(zip(TEST, predicted)) if s.labels != y}
+    assert 0 < len(kept) < len(TEST)
     assert detail["strongest"] == tagger.explain(12).labels
     scores = tagger.model_.scorer.edge_scores
     assert detail["transitions"] == [[round(float(x), 4) for x in line] for line in scores]

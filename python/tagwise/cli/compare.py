@@ -509,6 +509,7 @@ def compare(
     comparison = Comparison(
         title=f"tagwise compare {', '.join(data) if names or own else preset}",
         caption=chosen.caption(),
+        tests={name: parts.test for name, parts in data.items()},
         against=base,
         published=chosen.published,
         note=chosen.note,

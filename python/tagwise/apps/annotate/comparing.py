@@ -60,7 +60,7 @@ class Comparing:
         try:
             data = resolve_corpora({"labelled": (train, test)})
             cells = plan(names, list(data), ["default"], None, 1, params={})
-            self._table = table = Comparison(title="labelled sentences")
+            self._table = table = Comparison(title="labelled sentences", tests={"labelled": test})
             done = 0
 
             def watch(event: Event) -> None:

@@ -117,7 +117,8 @@ def compare(
     )
     results = Cache(default_folder() if cache is True else cache or None)
     base = None if against is None else check_against(against, cells)
-    table = Comparison(title=title, caption=caption, against=base)
+    tests = {name: parts.test for name, parts in data.items()}
+    table = Comparison(title=title, caption=caption, tests=tests, against=base)
     events = run(
         cells, data, cache=results, jobs=jobs, memory=memory, n_jobs=n_jobs, backend=check_backend(backend)
     )

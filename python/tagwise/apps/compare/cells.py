@@ -15,11 +15,13 @@ from tagwise.apps.compare.plan import Cell, Data, draw, tuning_parts
 from tagwise.base.parameters import cores
 from tagwise.corpus.sentence import Corpus
 from tagwise.decoding.ranks import Ranks
-from tagwise.evaluation.metrics import Report, count_by_sentence, evaluate
+from tagwise.evaluation.errors import Errors, find_errors
+from tagwise.evaluation.metrics import count_by_sentence
 from tagwise.scores.kernels import KernelScorer
 
-#: Sentences with errors and features per label that a result keeps, and the length of the longest such sentence.
-KEPT_ERRORS, KEPT_FEATURES, LONGEST = 24, 12, 60
+#: Bounds of a result: test sentences whose labels it keeps and the length of the longest one, kinds of errors, and
+#: features per label.
+KEPT_SENTENCES, LONGEST, KEPT_KINDS, KEPT_FEATURES = 2_000, 100, 400, 12
 
 Progress = Callable[[str], None]
 
@@ -168,7 +170,8 @@ def measure(
     memory = peak_memory() if own_process else None
     progress("scoring")
     predicted = tagger.predict(data.test)
-    report = evaluate(data.test, predicted)
+    found = find_errors(data.test, predicted)
+    report = found.report
     dev = tagger.evaluate(data.dev) if cell.dev and data.dev is not None else None
     ranks = ranked(tagger, data.test, cell.risks)
     row = Row(
@@ -197,7 +200,7 @@ def measure(
         margin=finite(ranks.median_margin) if ranks else None,
         chosen=", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in chosen.items()),
     )
-    details = detail(tagger, data.test, predicted, report)
+    details = detail(tagger, data.test, predicted, found)
     if ranks is not None:
         details |= {"ranks": ranks.rank.tolist(), "margins": [finite(m) for m in ranks.margin], "k": ranks.k}
     return {"row": asdict(row), "detail": details}
@@ -217,8 +220,9 @@ def ranked(tagger: Any, test: Corpus, k: int | None) -> Ranks | None:
     return found
 
 
-def detail(tagger: Any, test: Corpus, predicted: list[list[str]], report: Report) -> dict[str, Any]:
+def detail(tagger: Any, test: Corpus, predicted: list[list[str]], found: Errors) -> dict[str, Any]:
     """Return the details of a cell that a report shows in addition to its row."""
+    report = found.report
     out: dict[str, Any] = {
         "labels": list(tagger.classes_),
         "n_features": tagger.n_features_,
@@ -232,7 +236,8 @@ def detail(tagger: Any, test: Corpus, predicted: list[list[str]], report: Report
             for name, s in (report.per_type if report.chunked else report.per_label).items()
         },
         "confusion": [[g, p, n] for (g, p), n in sorted(report.confusion.items(), key=lambda e: -e[1])],
-        "errors": errors(test, predicted),
+        "errors": [[g.kind, g.gold, g.predicted, len(g.errors)] for g in found.groups[:KEPT_KINDS]],
+        "wrong": wrong_sentences(test, predicted, list(tagger.classes_)),
     }
     scorer = tagger.model_.scorer
     if not isinstance(scorer, KernelScorer):  # a kernel model has no weights of features
@@ -244,8 +249,19 @@ def detail(tagger: Any, test: Corpus, predicted: list[list[str]], report: Report
     return out
 
 
-def errors(test: Corpus, predicted: Sequence[Sequence[str]]) -> list[list[list[str]]]:
-    """Return sentences with wrong labels, evenly spaced over the test set, as [tokens, gold, predicted]."""
-    wrong = [i for i, (s, p) in enumerate(zip(test, predicted)) if len(s) <= LONGEST and s.labels != list(p)]
-    step = max(1, len(wrong) // KEPT_ERRORS)
-    return [[test[i].tokens, test[i].labels, list(predicted[i])] for i in wrong[::step][:KEPT_ERRORS]]
+def kept_sentences(test: Corpus) -> list[int]:
+    """Return the indices of the test sentences whose labels results keep: evenly spaced, the same for every learner."""
+    step = max(1, -(-len(test) // KEPT_SENTENCES))
+    return [i for i in range(0, len(test), step) if len(test[i]) <= LONGEST]
+
+
+def wrong_sentences(
+    test: Corpus, predicted: Sequence[Sequence[str]], labels: Sequence[str]
+) -> list[list[Any]]:
+    """Return [index, predicted labels as indices in `labels`] of each kept sentence with a wrong label."""
+    number = {label: i for i, label in enumerate(labels)}
+    return [
+        [i, [number[label] for label in predicted[i]]]
+        for i in kept_sentences(test)
+        if test[i].labels != list(predicted[i])
+    ]

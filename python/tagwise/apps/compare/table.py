@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from tagwise.apps.compare.cells import Row
-from tagwise.evaluation.significance import p_value
+from tagwise.corpus.sentence import Corpus
+from tagwise.evaluation.significance import intervals, p_value
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -93,6 +94,7 @@ class Comparison(Sequence[Row]):
     Attributes:
         rows: A `Row` per trained cell.
         details: Details of each row for reports, or None if they were not kept.
+        tests: Test part of each corpus by name, which reports show sentences of. May be empty.
         title: Text above the table.
         caption: Text below the table.
         against: Learner that the others are tested against, or None.
@@ -108,6 +110,7 @@ class Comparison(Sequence[Row]):
         title: str = "",
         caption: str = "",
         details: Sequence[Mapping[str, Any] | None] | None = None,
+        tests: Mapping[str, Corpus] | None = None,
         against: str | None = None,
         published: Sequence[Published] = (),
         note: str = "",
@@ -117,11 +120,13 @@ class Comparison(Sequence[Row]):
         self.details: list[Mapping[str, Any] | None] = (
             [None] * len(self.rows) if details is None else list(details)
         )
+        self.tests = dict(tests or {})
         self.title, self.caption, self.note = title, caption, note
         self.against = against
         self.published = tuple(published)
         self.hidden = tuple(hidden)
-        self._tests: dict[tuple[tuple[int, ...], tuple[int, ...]], float | None] = {}
+        self._p_values: dict[tuple[tuple[int, ...], tuple[int, ...]], float | None] = {}
+        self._intervals: dict[tuple[int, ...], dict[str, tuple[float, float]]] = {}
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -202,16 +207,39 @@ class Comparison(Sequence[Row]):
         """Return the significance of the difference from `against`, over the sentences of all common seeds."""
         if self.against is None or entry["learner"] == self.against:
             return None
-        base = self._base(entry, groups)
-        mine = groups[tuple(entry[name] for name in GROUP)]
+        return self._tested(groups[_group(entry)], self._base(entry, groups))
+
+    def p_between(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> float | None:
+        """Return the p-value of the difference between two entries of `summary` on the same corpus.
+
+        None if counts of their sentences were not kept.
+        """
+        groups = self.groups()
+        return self._tested(groups[_group(one)], groups[_group(other)])
+
+    def _tested(self, mine: Sequence[int], base: Sequence[int]) -> float | None:
+        """Return the p-value of the difference between two groups of rows, over the sentences of all common seeds."""
         key = (tuple(id(self.rows[i]) for i in mine), tuple(id(self.rows[i]) for i in base))
-        if key not in self._tests:
+        if key not in self._p_values:
             one, other = self._counts(mine), self._counts(base)
             seeds = sorted(one.keys() & other.keys())
             pooled = [[c for s in seeds for c in of[s]] for of in (one, other)]
             same = bool(seeds) and len(pooled[0]) == len(pooled[1])
-            self._tests[key] = p_value(*pooled) if same else None
-        return self._tests[key]
+            self._p_values[key] = p_value(*pooled) if same else None
+        return self._p_values[key]
+
+    def intervals(self, entry: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+        """Return 95 % bootstrap intervals of the scores of an entry of `summary`, by measure.
+
+        Test sentences are drawn with replacement, with a fixed seed. Empty if counts of sentences were not kept.
+        """
+        mine = self.groups()[_group(entry)]
+        key = tuple(id(self.rows[i]) for i in mine)
+        if key not in self._intervals:
+            counts = list(self._counts(mine).values())
+            found = intervals(counts) if len(counts) == len(mine) else {}
+            self._intervals[key] = {name: ends for name, ends in found.items() if entry[name] is not None}
+        return self._intervals[key]
 
     def _base(self, entry: Mapping[str, Any], groups: Mapping[tuple[Any, ...], list[int]]) -> list[int]:
         """Return the rows of `against` on the same corpus and size, with the same features or its only ones."""
@@ -314,6 +342,11 @@ class Comparison(Sequence[Row]):
         """
         module, _, name = PAGES["html"].partition(":")
         getattr(importlib.import_module(module), name)(self, path)
+
+
+def _group(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the key of an entry of the summary in `Comparison.groups`."""
+    return tuple(entry[name] for name in GROUP)
 
 
 #: Import paths of functions that write a comparison as a page. Reports are in a higher layer, hence the lazy import.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from tagwise.apps.compare.report.svg import SHAPES, Chart, Line, PlotPoint, Strip, dot_plot, draw_mark
+from tagwise.apps.compare.report.answer import Entry, duration, namer, score_name
+from tagwise.apps.compare.report.svg import SHAPES, Chart, Line, PlotPoint, ticks
+from tagwise.corpus.markup import safe
 
 if TYPE_CHECKING:
     from tagwise.apps.compare.table import Comparison
@@ -41,7 +42,9 @@ SPARE = (
     "#84cc16",
     "#d946ef",
 )
-MOST_LINES = 14
+MOST_LINES, MOST_POINTS = 14, 24
+SIZE: dict[str, Any] = {"width": 420, "height": 300}
+CUT = 0.5  # bars begin at zero if the lowest is below this fraction of the highest
 LEAST = 1e-5  # fraction of the total decrease of an objective below which a curve is cut
 
 
@@ -66,57 +69,131 @@ class Palette:
         """Return the shape of a feature set."""
         return SHAPES[self.features.index(features) % len(SHAPES)] if features in self.features else SHAPES[0]
 
-    def legend(self, published: bool = False) -> str:
-        """Return a legend of colours and shapes as HTML."""
-        items = []
-        for name in self.learners:
-            swatch = f'<i style="background:{self.colour(name)}"></i>'
-            items.append(f'<span class="key" data-series="{escape(name)}">{swatch}{escape(name)}</span>')
-        glyphs = [(name, draw_mark(self.shape(name), 7, 7, "currentColor")) for name in self.features]
-        if published:
-            glyphs.append(("published", draw_mark("circle", 7, 7, "currentColor", hollow=True)))
-        shapes = [
-            f'<span class="key"><svg viewBox="0 0 14 14" class="glyph">{glyph}</svg>{escape(name)}</span>'
-            for name, glyph in glyphs
-        ]
-        return f'<div class="legend"><div>{"".join(items)}</div><div class="shapes">{"".join(shapes)}</div></div>'
+
+def spread_text(ends: tuple[float, float] | None) -> str:
+    """Format the interval of a fraction in percent, or return an empty text for None.
+
+    >>> spread_text((0.7891, 0.8123))
+    '78.9 to 81.2'
+    """
+    return "" if ends is None else f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}"
 
 
-def score_name(entries: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-    """Return the main measure of a corpus and its name: F1 if labels mark spans, else accuracy."""
-    return ("f1", "F1") if any(entry["f1"] is not None for entry in entries) else ("accuracy", "accuracy")
+class Entries:
+    """The entries of one corpus with their names, scores and intervals."""
+
+    def __init__(self, comparison: Comparison, corpus: str, summary: Sequence[Entry]) -> None:
+        self.all = [entry for entry in summary if entry["corpus"] == corpus]
+        self.key, self.measure = score_name(self.all)
+        self.scored = [entry for entry in self.all if entry[self.key] is not None]
+        most = max((entry["sentences"] for entry in self.scored), default=0)
+        self.full = [entry for entry in self.scored if entry["sentences"] == most]
+        self.name = namer(self.full)
+        self._comparison = comparison
+
+    def interval(self, entry: Entry) -> tuple[float, float] | None:
+        """Return the interval of the main score of an entry, or None if it is unknown."""
+        return self._comparison.intervals(entry).get(self.key)
+
+    def describe(self, entry: Entry) -> str:
+        """Describe an entry in one line, for a tooltip."""
+        spread = f" ±{100 * entry[self.key + '_sd']:.2f}" if entry.get(self.key + "_sd") is not None else ""
+        ends = spread_text(self.interval(entry))
+        return (
+            f"{entry['learner']}, {entry['features']}, {entry['sentences']:,} sentences: "
+            f"{100 * entry[self.key]:.2f}{spread}{f' ({ends})' if ends else ''} · {duration(entry['seconds'])} · "
+            f"{entry['nonzero']:,.0f} non-zero features"
+        )
+
+    def point(self, entry: Entry, x: float, palette: Palette, label: str) -> PlotPoint:
+        """Return the mark of an entry with its interval."""
+        low, high = self.interval(entry) or (None, None)
+        return PlotPoint(
+            x,
+            100 * entry[self.key],
+            entry["learner"],
+            palette.colour(entry["learner"]),
+            self.describe(entry),
+            palette.shape(entry["features"]),
+            label,
+            low=None if low is None else 100 * low,
+            high=None if high is None else 100 * high,
+        )
+
+    def shown(self) -> tuple[list[Entry], str]:
+        """Return the entries for charts, best first, and a remark on those that are omitted."""
+        best = sorted(self.full, key=lambda entry: -entry[self.key])
+        rest = len(best) - MOST_POINTS
+        return best[:MOST_POINTS], f"The table has {rest:,} more." if rest > 0 else ""
 
 
-def describe(entry: Mapping[str, Any], key: str) -> str:
-    """Describe a row in one line, for a tooltip."""
-    spread = f" ±{100 * entry[key + '_sd']:.2f}" if entry.get(key + "_sd") is not None else ""
-    return (
-        f"{entry['learner']}, {entry['features']}, {entry['sentences']:,} sentences: {100 * entry[key]:.2f}{spread} · "
-        f"{entry['seconds']:.1f} s · {entry['nonzero']:,.0f} non-zero features"
+def bar_axis(lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of the axis of bars, in percent: from zero, or cut if bars from zero would look alike.
+
+    >>> bar_axis([20.0, 60.0], [25.0, 65.0]), bar_axis([81.0, 83.0], [84.0, 86.0])
+    ((0.0, 65.0), (80.0, 86.0))
+    """
+    low, high = min(lows), max(highs)
+    if low < CUT * high or low == high:
+        return 0.0, max(high, 1e-9)
+    first, second, *_ = ticks(low, high, 5)
+    return (second - first) * math.floor((low - 0.1 * (high - low)) / (second - first)), high
+
+
+def bars(entries: Entries, palette: Palette) -> str:
+    """Return a bar for each entry with the most training sentences, with its interval, best first."""
+    shown, remark = entries.shown()
+    if not shown:
+        return ""
+    key = entries.key
+    values = {id(e): 100 * e[key] for e in shown}
+    ends = {id(e): entries.interval(e) or (e[key], e[key]) for e in shown}
+    papers = {id(e): e[f"{key}_published"] for e in shown if e.get(f"{key}_published") is not None}
+    every = [*values.values(), *papers.values()]
+    low, high = bar_axis(
+        [*every, *(100 * one for one, _ in ends.values())],
+        [*every, *(100 * other for _, other in ends.values())],
     )
 
+    def at(value: float) -> str:
+        return f"{100 * (value - low) / (high - low):.2f}%"
 
-def at_a_glance(entries: Sequence[Mapping[str, Any]], palette: Palette) -> str:
-    """Return a dot plot with a line per learner, for the largest training size."""
-    key, name = score_name(entries)
-    most = max(entry["sentences"] for entry in entries)
-    strips = []
-    for learner in palette.learners:
-        mine = [
-            e for e in entries if e["learner"] == learner and e["sentences"] == most and e[key] is not None
-        ]
-        dots = [(100 * e[key], palette.shape(e["features"]), False, describe(e, key)) for e in mine]
-        for e in mine:
-            figure = e.get(f"{key}_published")
-            if figure is not None:
-                text = f"{learner}, {e['features']}: {figure:.2f} in the paper"
-                dots.insert(0, (figure, palette.shape(e["features"]), True, text))
-        if dots:
-            strips.append(
-                (max(d[0] for d in dots if not d[2]), Strip(learner, palette.colour(learner), dots))
-            )
-    strips.sort(key=lambda pair: -pair[0])
-    return dot_plot([strip for _, strip in strips], f"{name}, %", f"{name} of every learner")
+    lines = []
+    for e in shown:
+        one, other = ends[id(e)]
+        whisker = (
+            f'<u style="left:{at(100 * one)};right:calc(100% - {at(100 * other)})"></u>'
+            if other > one
+            else ""
+        )
+        paper = papers.get(id(e))
+        ring = (
+            f'<s style="left:{at(paper)}" title="{paper:.2f} in the paper"></s>' if paper is not None else ""
+        )
+        note = spread_text(entries.interval(e))
+        printed = f"<small>paper {paper:.2f}</small>" if paper is not None else ""
+        lines.append(
+            f'<li data-series="{safe(e["learner"])}"><span class="name">{safe(entries.name(e))}</span>'
+            f'<span class="track{" cut" if low else ""}" title="{safe(entries.describe(e))}">'
+            f'<i style="width:{at(values[id(e)])};background:{palette.colour(e["learner"])}"></i>{whisker}{ring}</span>'
+            f'<span class="value">{values[id(e)]:.2f}{f"<small>{note}</small>" if note else ""}{printed}</span></li>'
+        )
+    notes = (
+        ["Lines show 95 % intervals, by the bootstrap over test sentences."]
+        if any(other > one for one, other in ends.values())
+        else []
+    )
+    if low:
+        notes.append(f"The bars are cut: they begin at {low:g} %, not at zero.")
+    if papers:
+        notes.append("Rings are published figures.")
+    scale = "".join(
+        f'<span style="left:{at(value)}">{value:g}</span>' for value in ticks(low, high, 6) if value >= low
+    )
+    return (
+        f'<ol class="bars">{"".join(lines)}</ol><div class="scale" aria-hidden="true"><div>{scale}</div></div>'
+        f"<p>{safe(' '.join([*notes, remark]).strip())}</p>"
+    )
 
 
 def best_front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -132,62 +209,35 @@ def best_front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float
     return front
 
 
-def against(entries: Sequence[Mapping[str, Any]], palette: Palette, cost: str, name: str, title: str) -> str:
-    """Plot scores against a cost. Points of the Pareto front are labelled."""
-    key, score = score_name(entries)
-    usable = [e for e in entries if e[key] is not None and e[cost] is not None]
-    places = [(max(float(e[cost]), 1e-3), 100 * e[key]) for e in usable]
-    front = best_front(places)
-    chart = Chart(title, name, f"{score}, %", log_x=True, frontier=front)
-    seen: set[tuple[float, float]] = set()
-    for entry, place in zip(usable, places):
-        first = place in front and place not in seen
-        seen.add(place)
-        chart.points.append(
-            PlotPoint(
-                *place,
-                series=entry["learner"],
-                colour=palette.colour(entry["learner"]),
-                title=describe(entry, key),
-                shape=palette.shape(entry["features"]),
-                label=f"{entry['learner']} {entry['features']}" if first else "",
-            )
-        )
+def against(entries: Entries, palette: Palette, cost: str, name: str, title: str) -> str:
+    """Plot scores against a cost. Every point has a name."""
+    shown = [e for e in entries.shown()[0] if e[cost] is not None]
+    places = [(max(float(e[cost]), 1e-4), 100 * e[entries.key]) for e in shown]
+    chart = Chart(title, name, f"{entries.measure}, %", log_x=True, frontier=best_front(places), **SIZE)
+    for entry, (x, _) in zip(shown, places):
+        chart.points.append(entries.point(entry, x, palette, entries.name(entry)))
     return chart.svg()
 
 
-def by_size(entries: Sequence[Mapping[str, Any]], palette: Palette, features: str) -> str:
-    """Plot scores against the number of training sentences, one curve per learner."""
-    key, score = score_name(entries)
-    chart = Chart(
-        f"{score} by training sentences, {features}", "training sentences", f"{score}, %", log_x=True
-    )
-    for learner in palette.learners:
-        mine = sorted(
-            (
-                e
-                for e in entries
-                if e["learner"] == learner and e["features"] == features and e[key] is not None
-            ),
-            key=lambda e: e["sentences"],
-        )
-        if len(mine) < 2:
+def by_size(entries: Entries, palette: Palette, features: str) -> str:
+    """Plot scores against the number of training sentences, one curve per learner, with ticks at the sizes."""
+    mine = [e for e in entries.scored if e["features"] == features]
+    name = f"{entries.measure} by training sentences, {features}"
+    chart = Chart(name, "training sentences", f"{entries.measure}, %", log_x=True, **SIZE)
+    curves: dict[tuple[str, str], list[Entry]] = {}
+    for entry in sorted(mine, key=lambda entry: entry["sentences"]):
+        curves.setdefault((entry["learner"], entry["loss"]), []).append(entry)
+    names = [learner for learner, _ in curves]
+    for (learner, loss), found in list(curves.items()):
+        if len(found) < 2 or len(chart.lines) >= MOST_LINES:
             continue
-        colour = palette.colour(learner)
-        chart.lines.append(Line([(e["sentences"], 100 * e[key]) for e in mine], learner, colour, learner))
-        for i, e in enumerate(mine):
-            label = learner if i + 1 == len(mine) else ""
-            chart.points.append(
-                PlotPoint(
-                    e["sentences"],
-                    100 * e[key],
-                    learner,
-                    colour,
-                    describe(e, key),
-                    palette.shape(features),
-                    label,
-                )
-            )
+        text = learner if names.count(learner) == 1 else f"{learner}, {loss}"
+        course = [(e["sentences"], 100 * e[entries.key]) for e in found]
+        chart.lines.append(Line(course, learner, palette.colour(learner), text))
+        for e in found:
+            label = text if e is found[-1] else ""
+            chart.points.append(entries.point(e, e["sentences"], palette, label))
+    chart.x_ticks = sorted({float(x) for line in chart.lines for x, _ in line.points})
     return chart.svg() if chart.lines else ""
 
 
@@ -201,7 +251,7 @@ def by_iteration(
     """
     dev = measure == "dev_score"
     name = "dev score, %" if dev else "objective above its minimum"
-    chart = Chart(f"{name}, {features}", "iterations", name, log_x=not dev, log_y=not dev)
+    chart = Chart(f"{name}, {features}", "iterations", name, log_x=not dev, log_y=not dev, **SIZE)
     for row, detail in rows:
         if row.features != features:
             continue
@@ -234,10 +284,10 @@ def above_lowest(values: Sequence[tuple[int, float]]) -> list[tuple[int, float]]
     return [(i, (value - low) / first) for i, value in finite if value > low] if first > 0 else []
 
 
-def precision_recall(entries: Sequence[Mapping[str, Any]], palette: Palette) -> str:
+def precision_recall(entries: Entries, palette: Palette) -> str:
     """Plot precision against recall of spans."""
-    chart = Chart("precision against recall", "recall, %", "precision, %")
-    for entry in entries:
+    chart = Chart("precision against recall", "recall, %", "precision, %", **SIZE)
+    for entry in entries.shown()[0]:
         if entry["recall"] is None or not entry["f1"]:
             continue
         chart.points.append(
@@ -246,11 +296,12 @@ def precision_recall(entries: Sequence[Mapping[str, Any]], palette: Palette) -> 
                 100 * entry["precision"],
                 entry["learner"],
                 palette.colour(entry["learner"]),
-                describe(entry, "f1"),
+                entries.describe(entry),
                 palette.shape(entry["features"]),
+                entries.name(entry),
             )
         )
-    return chart.svg() if len(chart.points) > 2 else ""
+    return chart.svg() if len(chart.points) > 1 else ""
 
 
 def binned(values: Sequence[float], bins: int = 24, kept: float = 0.02) -> list[tuple[float, float]]:
@@ -274,7 +325,7 @@ def binned(values: Sequence[float], bins: int = 24, kept: float = 0.02) -> list[
 
 def margins(rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, features: str) -> str:
     """Plot histograms of the margins of gold paths, in units of each learner's median: scores have no common scale."""
-    chart = Chart(f"margins, {features}", "margin, in units of the median", "sentences, %")
+    chart = Chart(f"margins, {features}", "margin, in units of the median", "sentences, %", **SIZE)
     for row, detail in rows:
         found = [m for m in detail.get("margins", ()) if m is not None]
         if row.features != features or len(found) < 2 or len(chart.lines) >= MOST_LINES:
@@ -290,7 +341,11 @@ def margins(rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, fea
 def ranks(rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, features: str) -> str:
     """Plot the fraction of sentences whose gold path is among the r + 1 best, by r, up to the length of the lists."""
     chart = Chart(
-        f"ranks, {features}", "wrong paths no worse than the gold one, and one", "sentences, %", log_x=True
+        f"ranks, {features}",
+        "wrong paths no worse than the gold one, and one",
+        "sentences, %",
+        log_x=True,
+        **SIZE,
     )
     for row, detail in rows:
         found = detail.get("ranks", ())
@@ -324,9 +379,13 @@ def losses() -> str:
     return chart.svg()
 
 
-def charts(comparison: Comparison, corpus: str, palette: Palette) -> list[tuple[str, str, str]]:
-    """Return title, drawing and caption of every chart of a corpus that is not empty."""
-    entries = [e for e in comparison.summary() if e["corpus"] == corpus]
+Figure = tuple[str, str, str]  # title, drawing, caption
+
+
+def charts(
+    comparison: Comparison, corpus: str, entries: Entries, palette: Palette
+) -> tuple[list[Figure], list[Figure]]:
+    """Return the charts of a corpus that are not empty, and those of the course of training."""
     rows = [
         (row, detail)
         for row, detail in zip(comparison.rows, comparison.details)
@@ -335,20 +394,21 @@ def charts(comparison: Comparison, corpus: str, palette: Palette) -> list[tuple[
     if rows:
         most = max(row.sentences for row, _ in rows)
         rows = [pair for pair in rows if pair[0].sentences == most]
-    score = score_name(entries)[1].capitalize()
-    out = [
+    score = entries.measure.capitalize()
+    out: list[Figure] = [
         (
             f"{score} against training time",
             against(entries, palette, "seconds", "training seconds (log)", "score against time"),
-            "Labelled: no other is both faster and better.",
+            "Dotted: no other is both faster and better.",
         ),
         (
             f"{score} against sparsity",
             against(entries, palette, "nonzero", "non-zero features (log)", "score against sparsity"),
-            "Labelled: no other is both smaller and better.",
+            "Dotted: no other is both smaller and better.",
         ),
         ("Precision against recall", precision_recall(entries, palette), ""),
     ]
+    training: list[Figure] = []
     for features in palette.features:
         out.append((f"Learning curve, {features}", by_size(entries, palette, features), ""))
         text = "Zero: the gold path has the score of the best wrong one."
@@ -358,12 +418,12 @@ def charts(comparison: Comparison, corpus: str, palette: Palette) -> list[tuple[
         )
         out.append((f"Ranks of gold paths, {features}", ranks(rows, palette, features), text))
         tracked = by_iteration(rows, palette, features, "dev_score")
-        out.append((f"Dev score along training, {features}", tracked, ""))
+        training.append((f"Dev score along training, {features}", tracked, ""))
         if not tracked:
             drawn = by_iteration(rows, palette, features, "objective")
             text = (
-                "Distance of each objective from its minimum, relative to the first iteration: "
-                "batch learners count loss, online ones wrong tokens."
+                "Distance of each objective from its minimum, relative to the first iteration. Batch learners count "
+                "loss, online learners wrong tokens, so compare the shapes and not the heights."
             )
-            out.append((f"Objective along training, {features}", drawn, text))
-    return [(title, drawing, text) for title, drawing, text in out if drawing]
+            training.append((f"Objective along training, {features}", drawn, text))
+    return [figure for figure in out if figure[1]], [figure for figure in training if figure[1]]

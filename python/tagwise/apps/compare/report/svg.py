@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
+
+from tagwise.corpus.markup import safe
 
 #: Shapes of marks, in the order of assignment.
 SHAPES = ("circle", "square", "triangle", "diamond", "down")
@@ -13,7 +14,7 @@ SHAPES = ("circle", "square", "triangle", "diamond", "down")
 
 @dataclass(frozen=True)
 class PlotPoint:
-    """A mark with its position, learner and tooltip."""
+    """A mark with its position, learner and tooltip. `low` and `high` are the ends of the interval of y."""
 
     x: float
     y: float
@@ -23,6 +24,8 @@ class PlotPoint:
     shape: str = "circle"  # one of SHAPES, or "none" for a label only
     label: str = ""
     hollow: bool = False
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -99,11 +102,15 @@ def short(value: float) -> str:
     return f"{value:g}".replace("e-0", "e-")
 
 
+#: Width of a character of a name, distance of names from each other and from the marks, and the longest name.
+CHARACTER, LINE, GAP, LONGEST = 6.1, 13.5, 20, 24
+TOP, BOTTOM = 12, 42  # margins of a chart
+
 #: Style of a drawing outside a page.
 ALONE = (
     "text{font:12px sans-serif;fill:#333}text.middle{text-anchor:middle}text.end{text-anchor:end}"
     ".grid{stroke:#e6e6e6}.axis{stroke:#777}.line{fill:none;stroke-width:2;stroke-linejoin:round}"
-    ".frontier{fill:none;stroke:#999}"
+    ".frontier{fill:none;stroke:#999}.leader{stroke:#ccc;fill:none}.whisker{stroke-width:1.4;opacity:.6}"
 )
 
 
@@ -157,6 +164,7 @@ class Chart:
     height: int = 340
     frontier: Sequence[tuple[float, float]] = ()  # Pareto front, drawn behind the marks
     y_range: tuple[float, float] | None = None
+    x_ticks: Sequence[float] = ()  # positions of ticks, by default round numbers
 
     def curve(
         self,
@@ -172,35 +180,41 @@ class Chart:
         self.lines.append(Line(points, name, colour, name, dashed))
         self.points.append(PlotPoint(*points[at], name, colour, title, label=name))
 
+    @property
+    def tall(self) -> int:
+        """Height of the drawing, which grows with the number of names."""
+        return max(self.height, TOP + BOTTOM + int(LINE * sum(bool(p.label) for p in self.points)))
+
     def svg(self) -> str:
         """Return the drawing."""
         xs = [p.x for p in self.points] + [x for line in self.lines for x, _ in line.points]
         ys = [p.y for p in self.points] + [y for line in self.lines for _, y in line.points]
         if not xs:
             return ""
-        top, bottom = 12, 42
+        ys += [end for p in self.points for end in (p.low, p.high) if end is not None]
+        named, height = [p for p in self.points if p.label], self.tall
         low, high = self.y_range or spread(ys, self.log_y)
-        up = Axis(self.y, low, high, self.height - bottom, top, self.log_y)
+        up = Axis(self.y, low, high, height - BOTTOM, TOP, self.log_y)
         left = 32 + 6.5 * max(len(short(value)) for value in up.ticks())
-        ends = [len(p.label) for p in self.points if self.lines]  # curves are named at their right ends
-        right = 14 + 6.2 * max(ends, default=0)
+        longest = max((len(clipped(p.label)) for p in named), default=0)
+        right = 14 + (GAP + CHARACTER * longest if named else 0)  # names are in a column right of the marks
         across = Axis(self.x, *spread(xs, self.log_x), left, self.width - right, self.log_x)
 
         def corners(points: Sequence[tuple[float, float]]) -> str:
             return " ".join(f"{across.at(x):.1f},{up.at(y):.1f}" for x, y in points)
 
         parts = [
-            f'<svg viewBox="0 0 {self.width} {self.height}" role="img" aria-label="{escape(self.title)}" class="chart">'
+            f'<svg viewBox="0 0 {self.width} {height}" role="img" aria-label="{safe(self.title)}" class="chart">'
         ]
-        parts += self._grid(across, up)
+        parts += self._grid(across, up, height)
         if len(self.frontier) > 1:
             parts.append(f'<polyline points="{corners(self.frontier)}" class="frontier"/>')
         for line in self.lines:
             dash = ' stroke-dasharray="5 4"' if line.dashed else ""
             parts.append(
-                f'<g data-series="{escape(line.series)}">'
+                f'<g data-series="{safe(line.series)}">'
                 f'<polyline points="{corners(line.points)}" class="line" stroke="{line.colour}"{dash}>'
-                f"<title>{escape(line.title)}</title></polyline></g>"
+                f"<title>{safe(line.title)}</title></polyline></g>"
             )
         parts += self._marks(across, up)
         return "".join(parts) + "</svg>"
@@ -209,16 +223,16 @@ class Chart:
         """Return the drawing, and others below it, as a standalone file with its own style."""
         drawings, height = "", 0
         for chart in (self, *below):
-            place = f'<svg y="{height}" width="{chart.width}" height="{chart.height}" '
+            place = f'<svg y="{height}" width="{chart.width}" height="{chart.tall}" '
             drawings += chart.svg().replace("<svg ", place, 1)
-            height += chart.height
+            height += chart.tall
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{height}" '
             f'viewBox="0 0 {self.width} {height}">'
             f'<style>{ALONE}</style><rect width="100%" height="100%" fill="white"/>{drawings}</svg>\n'
         )
 
-    def _grid(self, across: Axis, up: Axis) -> list[str]:
+    def _grid(self, across: Axis, up: Axis, height: float) -> list[str]:
         parts = []
         for value in up.ticks():
             y = up.at(value)
@@ -228,18 +242,22 @@ class Chart:
             parts.append(
                 f'<text x="{across.begin - 8}" y="{y + 3.5:.1f}" class="tick end">{short(value)}</text>'
             )
-        for value in across.ticks():
-            x = across.at(value)
+        free = math.inf
+        for value in sorted(self.x_ticks or across.ticks(), reverse=True):
+            x, text = across.at(value), short(value)
             parts.append(
                 f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{up.begin}" y2="{up.begin + 4}" class="axis"/>'
             )
-            parts.append(f'<text x="{x:.1f}" y="{up.begin + 17}" class="tick middle">{short(value)}</text>')
+            half = CHARACTER * len(text) / 2 + 3
+            if x + half <= free:  # a number that would overlap its neighbour is left out
+                parts.append(f'<text x="{x:.1f}" y="{up.begin + 17}" class="tick middle">{text}</text>')
+                free = x - half
         parts.append(
             f'<line x1="{across.begin}" x2="{across.end}" y1="{up.begin}" y2="{up.begin}" class="axis"/>'
-            f'<text x="{(across.begin + across.end) / 2:.0f}" y="{self.height - 6}" class="name middle">'
-            f"{escape(self.x)}</text>"
+            f'<text x="{(across.begin + across.end) / 2:.0f}" y="{height - 6}" class="name middle">'
+            f"{safe(self.x)}</text>"
             f'<text transform="translate(13 {(up.begin + up.end) / 2:.0f}) rotate(-90)" class="name middle">'
-            f"{escape(self.y)}</text>"
+            f"{safe(self.y)}</text>"
         )
         return parts
 
@@ -247,101 +265,50 @@ class Chart:
         parts = []
         for p in self.points:
             x, y = across.at(p.x), up.at(p.y)
+            ends = (
+                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{up.at(p.low):.1f}" y2="{up.at(p.high):.1f}" '
+                f'stroke="{p.colour}" class="whisker"/>'
+                if p.low is not None and p.high is not None
+                else ""
+            )
             parts.append(
-                f'<g data-series="{escape(p.series)}">{draw_mark(p.shape, x, y, p.colour, hollow=p.hollow)}'
-                f"<title>{escape(p.title)}</title></g>"
+                f'<g data-series="{safe(p.series)}">{ends}'
+                f"{draw_mark(p.shape, x, y, p.colour, hollow=p.hollow)}<title>{safe(p.title)}</title></g>"
             )
         named = sorted((p for p in self.points if p.label), key=lambda p: up.at(p.y))
-        if self.lines:
-            below: dict[int, float] = {}
-            for p in named:
-                x = across.at(p.x)
-                y = max(up.at(p.y) + 3.5, below.get(round(x / 40), -math.inf) + 12)
-                below[round(x / 40)] = y
-                text = f'<text x="{x + 8:.1f}" y="{y:.1f}" class="label">{escape(p.label)}</text>'
-                parts.append(f'<g data-series="{escape(p.series)}">{text}</g>')
-            return parts
-        taken = [(across.at(p.x) - 6, up.at(p.y) + 3.5, 12.0) for p in self.points]
-        for p in named:
-            x, y, width = across.at(p.x), up.at(p.y), 6.1 * len(p.label)
-            places = [(x + 8, y + d) for d in (3.5, -5, 13)] + [(x - 8 - width, y + d) for d in (3.5, -5, 13)]
-            places += [(x - width / 2, y + d) for d in (-9, 18, -20, 29)]
-            spot = next(
-                (
-                    (u, v)
-                    for u, v in places
-                    if across.begin <= u and u + width <= self.width and not _overlaps(taken, u, v, width)
-                ),
-                None,
+        heights = spaced([up.at(p.y) for p in named], up.end + LINE / 2, up.begin - LINE / 2)
+        for p, y in zip(named, heights):
+            x, begin = across.at(p.x), across.end + GAP
+            parts.append(
+                f'<g data-series="{safe(p.series)}">'
+                f'<path d="M{x:.1f} {up.at(p.y):.1f}L{begin - 12:.1f} {y:.1f}H{begin - 7:.1f}" class="leader"/>'
+                f"{draw_mark('circle', begin - 4, y, p.colour, size=3)}"
+                f'<text x="{begin + 3:.1f}" y="{y + 3.5:.1f}" class="label">{safe(clipped(p.label))}'
+                f"<title>{safe(p.label)}</title></text></g>"
             )
-            if spot is not None:
-                taken.append((*spot, width))
-                parts.append(
-                    f'<text x="{spot[0]:.1f}" y="{spot[1]:.1f}" class="label">{escape(p.label)}</text>'
-                )
         return parts
 
 
-def _overlaps(taken: Sequence[tuple[float, float, float]], x: float, y: float, width: float) -> bool:
-    return any(x < ox + ow and ox < x + width and abs(y - oy) < 11 for ox, oy, ow in taken)
+def clipped(name: str) -> str:
+    """Return a name, shortened if it is long.
+
+    >>> clipped("crf"), clipped("a" * 30)
+    ('crf', 'aaaaaaaaaaaaaaaaaaaaaaa…')
+    """
+    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
 
 
-@dataclass(frozen=True)
-class Strip:
-    """A line of a dot plot: a learner and its marks (value, shape, hollow, title)."""
+def spaced(places: Sequence[float], low: float, high: float) -> list[float]:
+    """Move ascending positions apart to a distance of LINE, between `low` and `high` if there is room.
 
-    name: str
-    colour: str
-    dots: Sequence[tuple[float, str, bool, str]]
-
-
-def dot_plot(strips: Sequence[Strip], axis: str, title: str) -> str:
-    """Return a dot plot with a line per learner, in versions for wide and for narrow pages."""
-    wide, slim = (strip_chart(strips, axis, title, width) for width in (1120, 360))
-    return f'<div class="roomy">{wide}</div><div class="slim">{slim}</div>' if wide else ""
-
-
-def strip_chart(strips: Sequence[Strip], axis: str, title: str, width: int) -> str:
-    """Return a dot plot of this width, with names left of the dots, or above them on narrow pages."""
-    values = [value for strip in strips for value, *_ in strip.dots]
-    if not values:
-        return ""
-    above = width < 700
-    left, right, row, top = (14, 14, 44, 4) if above else (190, 24, 24, 8)
-    height = top + row * len(strips) + 44
-    across = Axis(axis, *spread(values, pad=0.04), left, width - right)
-    base = top + row * len(strips)
-    parts = [
-        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}" class="chart wide strips">'
-    ]
-    for value in ticks(across.low, across.high, 5 if above else 9):
-        x = across.at(value)
-        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{base}" class="grid"/>')
-        parts.append(f'<text x="{x:.1f}" y="{base + 17}" class="tick middle">{short(value)}</text>')
-    for i, strip in enumerate(strips):
-        y = top + row * (i + (0.75 if above else 0.5))
-        name = (
-            f'x="{left}" y="{y - 12:.1f}" class="row"'
-            if above
-            else f'x="{left - 12}" y="{y + 4:.1f}" class="row end"'
-        )
-        inner = [across.at(value) for value, _, hollow, _ in strip.dots if not hollow]
-        parts.append(f'<g data-series="{escape(strip.name)}">')
-        parts.append(f"<text {name}>{escape(strip.name)}</text>")
-        parts.append(f'<line x1="{left}" x2="{width - right}" y1="{y:.1f}" y2="{y:.1f}" class="track"/>')
-        if len(inner) > 1:
-            parts.append(
-                f'<line x1="{min(inner):.1f}" x2="{max(inner):.1f}" y1="{y:.1f}" y2="{y:.1f}" '
-                f'stroke="{strip.colour}" class="range"/>'
-            )
-        for value, shape, hollow, text in strip.dots:
-            parts.append(
-                f"<g>{draw_mark(shape, across.at(value), y, strip.colour, hollow=hollow, size=5.2)}"
-                f"<title>{escape(text)}</title></g>"
-            )
-        parts.append("</g>")
-    parts.append(
-        f'<line x1="{left}" x2="{width - right}" y1="{base}" y2="{base}" class="axis"/>'
-        f'<text x="{(left + width - right) / 2:.0f}" y="{height - 6}" class="name middle">{escape(axis)}</text></svg>'
-    )
-    return "".join(parts)
+    >>> spaced([10.0, 11.0, 90.0], 0.0, 92.0)
+    [10.0, 23.5, 90.0]
+    """
+    out: list[float] = []
+    for place in places:
+        out.append(max(place, low, out[-1] + LINE if out else low))
+    limit = high
+    for i in reversed(range(len(out))):
+        out[i] = min(out[i], limit)
+        limit = out[i] - LINE
+    return out

@@ -1,27 +1,32 @@
 "use strict";
+// Everything is readable without this script. It adds the theme button, sorting, filters and the choice of models.
 (function () {
   const el = (name, attributes, ...inside) => {
-    const svg = ["svg", "g", "rect", "text", "title"].includes(name);
-    const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+    const node = document.createElement(name);
     for (const [key, value] of Object.entries(attributes || {})) node.setAttribute(key, value);
-    for (const part of inside) node.append(part);
+    node.append(...inside);
     return node;
   };
-  const at = (id) => document.getElementById(id);
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const choice = (text, options, attributes = {}) => {
+    const select = el("select", attributes, ...options.map(([value, name]) => el("option", { value }, name)));
+    return [el("label", {}, text + " ", select), select];
+  };
 
   // Theme: `?theme=` or the system's preference, until the button is pressed.
-  const root = document.documentElement;
+  const root = document.documentElement, button = document.getElementById("theme");
   const wanted = new URLSearchParams(location.search).get("theme");
   if (wanted) root.dataset.theme = wanted;
-  at("theme").addEventListener("click", () => {
+  button.hidden = false;
+  button.addEventListener("click", () => {
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
   });
 
   // A click on a column's head sorts the table by it. Numbers are sorted in descending order first.
-  for (const table of document.querySelectorAll("table.sortable")) {
+  for (const table of all("table.sortable")) {
     const heads = [...table.tHead.rows[0].cells];
-    heads.forEach((head, column) => head.addEventListener("click", () => {
+    heads.forEach((head, column) => head.firstElementChild.addEventListener("click", () => {
       const figure = head.classList.contains("figure");
       const before = head.getAttribute("aria-sort");
       const down = before ? before === "ascending" : figure;
@@ -42,141 +47,105 @@
     }));
   }
 
-  // Highlight a learner in every chart of its section while the pointer is on it.
-  for (const section of document.querySelectorAll("section")) {
+  // Highlight a learner in the charts of its section while the pointer is on it.
+  for (const section of all("section")) {
+    const nodes = all(".bars [data-series], svg.chart [data-series]", section);
     const light = (name) => {
       section.classList.toggle("dimmed", name !== null);
-      for (const node of section.querySelectorAll("svg [data-series], .legend [data-series]"))
-        node.classList.toggle("lit", node.dataset.series === name);
+      for (const node of nodes) node.classList.toggle("lit", node.dataset.series === name);
     };
-    for (const node of section.querySelectorAll(".legend [data-series], svg.chart [data-series]")) {
+    for (const node of nodes) {
       node.addEventListener("mouseenter", () => light(node.dataset.series));
       node.addEventListener("mouseleave", () => light(null));
     }
   }
 
-  const models = JSON.parse(at("data").textContent);
-  if (!models.length) return;
-
-  const matrix = (labels, value, colour, text, title) => {
-    const longest = Math.max(...labels.map((label) => label.length));
-    const left = Math.min(110, 14 + 6 * longest), size = Math.max(15, Math.min(34, 440 / labels.length));
-    const extent = left + size * labels.length;
-    const svg = el("svg", { viewBox: `0 0 ${extent + 4} ${extent + 4}`, class: "matrix", role: "img" });
-    labels.forEach((label, i) => {
-      const middle = left + size * (i + 0.5);
-      svg.append(el("text", { x: left - 6, y: middle + 3, class: "end" }, label));
-      svg.append(el("text", { transform: `translate(${middle + 3} ${left - 6}) rotate(-90)` }, label));
-    });
-    labels.forEach((from, i) => labels.forEach((to, j) => {
-      const v = value(i, j);
-      const cell = el("g", { class: "cell" });
-      const x = left + size * j, y = left + size * i;
-      cell.append(el("rect", { x: x + 0.5, y: y + 0.5, width: size - 1, height: size - 1, rx: 2, style: `fill:${colour(v, i, j)}` }));
-      const shown = text(v, i, j);
-      const strong = Number((colour(v, i, j).match(/, ([\d.]+)\)$/) || [0, 0])[1]) > 0.64;
-      if (shown && size >= 17)
-        cell.append(el("text", { x: x + size / 2, y: y + size / 2 + 3, class: strong ? "middle strong" : "middle" }, shown));
-      cell.append(el("title", {}, title(from, to, v)));
-      svg.append(cell);
-    }));
-    return svg;
-  };
-
-  const showConfusion = (model) => {
-    const index = new Map(model.labels.map((label, i) => [label, i]));
-    const n = model.labels.map(() => new Array(model.labels.length).fill(0));
-    for (const [gold, predicted, count] of model.confusion) n[index.get(gold)][index.get(predicted)] = count;
-    const total = n.map((row) => row.reduce((a, b) => a + b, 0) || 1);
-    const short = (v) => (v >= 10000 ? Math.round(v / 1000) + "k" : v >= 1000 ? (v / 1000).toFixed(1) + "k" : String(v));
-    at("confusion").replaceChildren(matrix(
-      model.labels, (i, j) => n[i][j],
-      (v, i, j) => v === 0 ? "var(--grid)" : `rgba(var(${i === j ? "--heat" : "--cold"}), ${0.12 + 0.78 * Math.pow(v / total[i], 0.6)})`,
-      (v) => (v ? short(v) : ""),
-      (gold, predicted, v) => `${gold} labelled ${predicted}: ${v} tokens`));
-    if (model.all > model.labels.length)
-      at("confusion").append(el("p", {}, `The ${model.labels.length} most frequent of ${model.all} labels.`));
-  };
-
-  const showEdges = (model) => {
-    if (!model.edges) { at("edges").replaceChildren(el("p", {}, "This learner keeps no transition weights.")); return; }
-    const most = Math.max(...model.edges.flat().filter((v) => v !== null).map(Math.abs), 1e-9);
-    at("edges").replaceChildren(matrix(
-      model.edge_labels, (i, j) => model.edges[i][j],
-      (v) => v === null ? "var(--ink)" : v === 0 ? "var(--grid)" : `rgba(var(${v > 0 ? "--heat" : "--cold"}), ${0.08 + 0.82 * Math.abs(v) / most})`,
-      (v) => (v ? v.toFixed(Math.abs(v) >= 10 ? 0 : 1) : ""),
-      (from, to, v) => `${from} → ${to}: ${v === null ? "forbidden" : v}`));
-    at("edges").append(el("p", {}, "Blue favours, orange disfavours."));
-  };
-
-  const showTypes = (model) => {
-    at("types-head").textContent = model.chunked ? "By type" : "By label";
-    const rows = Object.entries(model.types).map(([name, [gold, predicted, correct]]) => ({
-      name: name || "(no type)", gold,
-      precision: predicted ? correct / predicted : 0, recall: gold ? correct / gold : 0,
-      f1: gold + predicted ? (2 * correct) / (gold + predicted) : 0,
-    })).sort((a, b) => b.gold - a.gold).slice(0, 24);
-    const body = el("tbody");
-    for (const row of rows) {
-      const share = el("td", { class: "share" }, el("i", { style: `width:${100 * row.f1}%` }), el("span", {}, (100 * row.f1).toFixed(2)));
-      body.append(el("tr", {}, el("td", {}, row.name), share,
-        el("td", { class: "figure" }, (100 * row.precision).toFixed(2)), el("td", { class: "figure" }, (100 * row.recall).toFixed(2)),
-        el("td", { class: "figure" }, row.gold.toLocaleString("en"))));
-    }
-    const head = el("tr");
-    for (const name of [model.chunked ? "type" : "label", "F1", "precision", "recall", "gold"])
-      head.append(el("th", { style: "padding:.5rem .8rem" , class: ["type", "label", "F1"].includes(name) ? "" : "figure" }, name));
-    at("types").replaceChildren(el("div", { class: "scroll" }, el("table", {}, el("thead", {}, head), body)));
-  };
-
-  const showStrongest = (model, label) => {
-    const found = model.strongest[label] || [];
-    const most = Math.max(...found.map(([, w]) => Math.abs(w)), 1e-9);
-    at("strongest").replaceChildren(...found.map(([name, w]) => el("div", { class: w < 0 ? "weight minus" : "weight" },
-      el("span", {}, (w > 0 ? "+" : "") + w.toFixed(3)),
-      el("code", {}, el("i", { style: `width:${(100 * Math.abs(w)) / most}%` }), el("b", {}, name)))));
-    if (!found.length) at("strongest").replaceChildren(el("p", {}, "No weights by feature."));
-  };
-
-  const showErrors = (model) => {
-    at("errors").replaceChildren(...model.errors.map(([tokens, gold, predicted]) => {
-      const line = el("div", { class: "sentence" });
-      tokens.forEach((token, t) => {
-        const plain = gold[t] === predicted[t];
-        if (t) line.append(" "); // allow a line break
-        if (plain && (gold[t] === "O" || !model.chunked)) { line.append(el("span", {}, token)); return; }
-        const tag = el("span", { class: plain ? "tag" : "tag wrong" }, el("span", {}, token), el("em", {}, gold[t]));
-        if (!plain) tag.append(el("s", {}, predicted[t]));
-        line.append(tag);
-      });
-      return line;
-    }));
-    if (!model.errors.length) at("errors").replaceChildren(el("p", {}, "No sentence with an error was kept."));
-  };
-
-  const show = (model) => {
-    showConfusion(model); showEdges(model); showTypes(model); showErrors(model);
-    const labels = model.labels.filter((label) => (model.strongest[label] || []).length);
-    at("label").replaceChildren(...labels.map((label) => el("option", { value: label }, label)));
-    const first = labels.find((label) => label !== "O") || labels[0];
-    if (first) at("label").value = first;
-    showStrongest(model, first);
-  };
-
-  const order = models.map((_, i) => i).sort((a, b) => models[b].score - models[a].score);
-  const groups = new Map();
-  for (const i of order) {
-    const model = models[i];
-    if (!groups.has(model.corpus)) groups.set(model.corpus, el("optgroup", { label: model.corpus }));
-    groups.get(model.corpus).append(el("option", { value: i },
-      `${model.learner}, ${model.features}, ${model.sentences.toLocaleString("en")} sentences: ${(100 * model.score).toFixed(2)}`));
+  // One model at a time, chosen by a list, by a link of the table or by the address.
+  for (const block of all(".models")) {
+    const models = all("details.model", block);
+    const [label, select] = choice("Model", models.map((m) => [m.id, m.firstElementChild.textContent]), { class: "pick-model" });
+    const show = (id) => {
+      select.value = id;
+      for (const model of models) { model.hidden = model.id !== id; model.open = model.id === id; }
+    };
+    block.before(el("p", { class: "controls" }, label));
+    select.addEventListener("change", () => show(select.value));
+    const follow = () => {
+      const id = location.hash.slice(1);
+      if (!models.some((m) => m.id === id)) return;
+      show(id);
+      block.previousElementSibling.scrollIntoView();
+    };
+    addEventListener("hashchange", follow);
+    show(models[0].id);
+    follow();
   }
-  const names = [...groups.keys()].sort((a, b) => models.findIndex((m) => m.corpus === a) - models.findIndex((m) => m.corpus === b));
-  at("pick").append(...names.map((name) => groups.get(name)));
-  const chunked = order.find((i) => models[i].chunked);
-  const start = chunked === undefined ? order[0] : chunked;
-  at("pick").value = start;
-  at("pick").addEventListener("change", () => show(models[Number(at("pick").value)]));
-  at("label").addEventListener("change", () => showStrongest(models[Number(at("pick").value)], at("label").value));
-  show(models[start]);
+
+  // Filters of errors: by kind, by type, and by text.
+  for (const block of all(".errors")) {
+    const groups = all(".group", block);
+    const unique = (values) => [["", "all"], ...[...new Set(values)].map((v) => [v, v])];
+    const [kindLabel, kind] = choice("Kind", unique(groups.map((g) => g.dataset.kind)), { class: "filter-kind" });
+    const types = groups.flatMap((g) => g.dataset.types.split("\n")).sort();
+    const [typeLabel, type] = choice("Type", unique(types), { class: "filter-type" });
+    const text = el("input", { type: "search", class: "filter-text" });
+    const status = el("span", { role: "status" });
+    const filter = () => {
+      const part = text.value.toLowerCase();
+      let shown = 0;
+      for (const group of groups) {
+        const lines = all("li", group);
+        let found = 0;
+        for (const line of lines) {
+          line.hidden = part !== "" && !line.textContent.toLowerCase().includes(part);
+          found += !line.hidden;
+        }
+        const fits = (!kind.value || group.dataset.kind === kind.value) && (!type.value || group.dataset.types.split("\n").includes(type.value));
+        group.hidden = !fits || (part !== "" && !found);
+        shown += !group.hidden;
+        if (part) group.open = !group.hidden;
+      }
+      status.textContent = shown === groups.length ? "" : `${shown} of ${groups.length} kinds shown`;
+    };
+    for (const node of [kind, type]) node.addEventListener("change", filter);
+    text.addEventListener("input", filter);
+    const search = el("label", {}, "Text ", text);
+    block.before(el("p", { class: "controls" }, ...(new Set(groups.map((g) => g.dataset.kind)).size > 1 ? [kindLabel] : []), typeLabel, search, status));
+    if (groups[0]) groups[0].open = true;
+  }
+
+  // Two models, sentence by sentence.
+  for (const block of all(".versus")) {
+    const data = JSON.parse(block.querySelector("script").textContent), cards = all(".sentence", block);
+    const names = data.names.map((_, i) => [String(i), all(`thead th`, block)[i].textContent]);
+    const [oneLabel, one] = choice("Compare", names, { class: "pick-one" });
+    const [otherLabel, other] = choice("with", names, { class: "pick-other" });
+    const [whichLabel, which] = choice("Show", [["", ""], ["", ""], ["", ""], ["", ""]], { class: "pick-which" });
+    const status = el("p", { role: "status", class: "verdict" });
+    other.value = "1";
+    ["differ", "one", "other", "none"].forEach((value, i) => { which.options[i].value = value; });
+    const update = () => {
+      const a = Number(one.value), b = Number(other.value), [x, y] = [names[a][1], names[b][1]];
+      [`where they differ`, `only ${x} right`, `only ${y} right`, "both wrong"].forEach((text, i) => { which.options[i].textContent = text; });
+      const both = data.right[a] - data.only[a][b], neither = data.n - both - data.only[a][b] - data.only[b][a];
+      const number = (n) => n.toLocaleString("en");
+      let shown = 0;
+      for (const card of cards) {
+        const right = card.dataset.right.split(" ").filter(Boolean).map(Number);
+        const mine = right.includes(a), its = right.includes(b);
+        card.hidden = !{ differ: mine !== its, one: mine && !its, other: its && !mine, none: !mine && !its }[which.value];
+        shown += !card.hidden;
+        for (const name of all("b[data-model]", card)) name.hidden = ![a, b].includes(Number(name.dataset.model));
+        for (const line of all("p:not(.gold)", card)) line.hidden = all("b[data-model]", line).every((name) => name.hidden);
+      }
+      status.textContent = a === b ? "Choose two different models." :
+        `Only ${x} has ${number(data.only[a][b])} sentences right, only ${y} ${number(data.only[b][a])}, both ${number(both)}, neither ${number(neither)}.` +
+        (cards.length ? ` ${shown} of them ${shown === 1 ? "is" : "are"} shown.` : "");
+    };
+    for (const node of [one, other, which]) node.addEventListener("change", update);
+    const list = block.querySelector(".sentences");
+    (list || block.lastElementChild).before(el("p", { class: "controls" }, oneLabel, otherLabel, ...(list ? [whichLabel] : [])), status);
+    update();
+  }
+  root.dataset.ready = "";
 })();
