@@ -11,7 +11,7 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 
 import tagwise as tw
 from tagwise.apps.compare.cells import Row
+from tagwise.apps.compare.report.answer import Origin
 from tagwise.apps.compare.report.html import page
 from tagwise.apps.compare.table import Comparison
 from tagwise.base.terminal import as_text, plain, table, visible
@@ -192,11 +193,18 @@ def test_html_structure_does_not_depend_on_names() -> None:
         parser = Tags()
         detail = {
             "confusion": [[name, "O", 3]], "labels": [name, "O"], "transitions": [[0.0, 1.0], [0.0, 1.0]],
-            "per_type": {name: [1, 1, 1]}, "strongest": {name: [[name, 1.0]]}, "errors": [], "history": [],
+            "per_type": {name: [1, 1, 1]}, "strongest": {name: [[name, 1.0]]}, "history": [],
+            "errors": [["label", name, "O", 1]], "wrong": [[0, [1]]], "counts": [[1, 0, 0, 0, 0]],
         }  # fmt: skip
-        row = Row(**{**a_row(name), "accuracy": 0.5, "seed": 0})
-        parser.feed(page(Comparison([row], title=name, caption=name, note=name, details=[detail])))
+        row = Row(**{**a_row(name), "accuracy": 0.5, "f1": None, "seed": 0})
+        rows = [row, replace(row, learner=name + "2", accuracy=0.4)]
+        words = {"title": name, "caption": name, "note": name}
+        tests = {row.corpus: tw.Corpus.from_lists([[name]], [[name]])}
+        table = Comparison(rows, details=[detail, detail], tests=tests, **words)
+        parser.feed(page(table, Origin(name, name, name, name)))
         return parser.found
+
+    assert ("mark", ["class"]) in tags("plain")
 
     for name in ("</script><script>x", "\"'><img src=x onerror=y>", "<b>&amp;", "-->", "]]>"):
         assert tags(name) == tags("plain")

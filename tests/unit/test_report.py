@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,12 +12,9 @@ import tagwise as tw
 from tagwise.apps.compare import Comparison, Published
 from tagwise.apps.compare.report import svg
 from tagwise.apps.compare.report.figures import best_front
-from tagwise.apps.compare.report.html import page, write
+from tagwise.apps.compare.report.html import page
 from tagwise.apps.compare.report.svg import Chart, Line, PlotPoint, log_ticks, ticks
 
-BROWSER = next(
-    (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None
-)
 VOID = {"meta", "br", "line", "rect", "circle", "path", "polygon", "input", "link", "img"}
 
 
@@ -68,7 +62,9 @@ class Balance(HTMLParser):
 def test_comparison_report_writes_the_page(comparison: Comparison, tmp_path: Path) -> None:
     """`comparison.report(path)` writes the page, although pages depend on comparisons and not the reverse."""
     comparison.report(tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(comparison)
+    date = re.compile(r"<dt>Date</dt><dd>.*?</dd>")
+    written = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert date.sub("", written) == date.sub("", page(comparison))
 
 
 def test_page_is_self_contained(comparison: Comparison) -> None:
@@ -80,31 +76,23 @@ def test_page_is_self_contained(comparison: Comparison) -> None:
         assert tag not in ("link", "img", "iframe")
         assert not attributes.get("src")
         assert (attributes.get("href") or "#").startswith("#")
-    outside = re.sub(r"http://www\.w3\.org/2000/svg", "", text.split('<script type="application/json"')[0])
-    assert "http" not in outside
+    for own in re.findall(r"<(style|script)>(.*?)</\1>", text, re.DOTALL):  # sentences may contain addresses
+        assert not re.search(r"https?:|url\(|@import|fetch\(|XMLHttpRequest", own[1])
     assert "A &lt;comparison&gt;" in text
     assert "pos &lt;&amp;&gt;" in text
     assert "A paper &amp; its table" in text
 
 
 def test_page_contains_every_row_and_model(comparison: Comparison) -> None:
+    """The table has every run, and every model has a panel that the table links to."""
     text = page(comparison)
     _, body = comparison.sheet()
     assert text.count("<tr data-series=") == len(body)
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    assert found
-    models = json.loads(found[1])
-    assert len(models) == len(comparison.rows)
-    for model, row, detail in zip(models, comparison.rows, comparison.details):
-        assert (model["learner"], model["score"]) == (row.learner, row.score)
-        assert detail is not None
-        right = sum(n for gold, predicted, n in detail["confusion"] if gold == predicted)
-        assert right == sum(counts[1] for counts in detail["counts"])
-        for tokens, gold, predicted in model["errors"]:
-            assert len(tokens) == len(gold) == len(predicted)
-            assert gold != predicted
+    panels = re.findall(r'<details class="model" id="(m-\d+)">', text)
+    assert sorted(panels) == sorted(f"m-{i}" for i in range(len(comparison.rows)))
+    assert all(f'href="#{ident}"' in text for ident in panels)
     assert "Learning curve, S1" in text
-    assert "published" in text
+    assert "paper 59.92" in text
 
 
 def test_empty_comparison_page_shows_the_losses() -> None:
@@ -120,20 +108,6 @@ def test_ticks_fronts_and_charts() -> None:
     )
     assert "a&lt;b" in chart.svg()
     assert Chart("t", "x", "y").svg() == ""
-
-
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium here; the page is looked at where there is one")
-def test_page_script_fills_the_model_panels(comparison: Comparison, tmp_path: Path) -> None:
-    """In a browser, confusions, transitions, sentences and weights are drawn in the theme of the URL."""
-    path = tmp_path / "report.html"
-    write(comparison, path)
-    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000", "--dump-dom"]
-    call = [str(BROWSER), *options, f"--user-data-dir={tmp_path / 'profile'}", f"file://{path}?theme=dark"]
-    dump = subprocess.run(call, capture_output=True, text=True, timeout=120, check=True).stdout
-    assert 'data-theme="dark"' in dump
-    assert dump.count('class="cell"') > 100
-    for mark in ('class="sentence"', 'class="weight', "<optgroup"):
-        assert mark in dump
 
 
 def test_axis_positions_are_linear_or_logarithmic() -> None:

@@ -37,7 +37,7 @@ from tagwise.base.writing import write_text
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.encode import parse_memory
 from tagwise.cli.files import address_option, backend_option, read_corpus, require
-from tagwise.cli.help import DATA, HELP, MACHINE, OUTPUT, RESUMING, Command, in_options
+from tagwise.cli.help import DATA, HELP, MACHINE, OUTPUT, RESUMING, Command, command_line, in_options
 from tagwise.cli.train import check_output
 from tagwise.corpus.sentence import Corpus
 from tagwise.features.derived_columns import parse_features
@@ -239,7 +239,7 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
     if report:
         from tagwise.apps.compare.report.html import write
 
-        write(Comparison(title="tagwise compare losses", note=PRESETS["losses"].note), report)
+        write(Comparison(title="tagwise compare losses", note=PRESETS["losses"].note), report, command_line())
         say(f"wrote {report}")
 
 
@@ -362,7 +362,10 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
     panel=OUTPUT,
 )
 @click.option(
-    "--report", metavar="FILE", help="Also write an HTML page with tables, curves and errors.", panel=OUTPUT
+    "--report",
+    metavar="FILE",
+    help="Also write an HTML page: the answer, tables, curves, errors, and models compared by sentence.",
+    panel=OUTPUT,
 )
 @click.option(
     "--wide", is_flag=True, help="Show all columns, even if the terminal is narrower.", panel=OUTPUT
@@ -549,7 +552,7 @@ def compare(
     if report:
         from tagwise.apps.compare.report.html import write
 
-        write(comparison, report)
+        write(comparison, report, command_line())
         say(f"wrote {report}")
     if interrupted:
         remedy = "No results were cached because of --fresh" if fresh else "To continue, repeat the command"

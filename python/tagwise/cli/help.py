@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any
 
 import rich_click as click
+from click import get_current_context
 from rich.table import Table
 from rich_click.rich_panel import RichCommandPanel, RichOptionPanel
 
@@ -20,6 +22,8 @@ RESUMING = "Stopping and resuming"
 LARGE = "Large corpora"
 MACHINE = "Machine"
 HELP = "Help"  # also the group of --help itself
+
+COMMAND_LINE = "tagwise.command_line"  # key of the command line in the context
 
 #: Settings of rich-click for every help page. "[default: ...]" and "[required]" follow the help of an option.
 CONFIG: dict[str, Any] = {
@@ -76,6 +80,17 @@ class Command(click.RichCommand):
     """A command of ``tagwise``."""
 
     context_class = Context
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, and keep the command line for `command_line`."""
+        ctx.meta[COMMAND_LINE] = shlex.join([*ctx.command_path.split(" "), *args])
+        return super().parse_args(ctx, args)
+
+
+def command_line() -> str:
+    """Return the command line of the running command, quoted for a shell."""
+    line: str = get_current_context().meta[COMMAND_LINE]
+    return line
 
 
 #: A call, which is left as it is, or a keyword argument with or without its value. Paths and quoted text do not match.

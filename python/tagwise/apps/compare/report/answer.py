@@ -141,8 +141,8 @@ def answer(comparison: Comparison, entries: Sequence[Entry]) -> str:
     tests = [comparison.p_between(best, other) for other in others]
     known = [p for p in tests if p is not None]
     if len(known) < len(tests):
-        second = f"{name(others[0])} is {points(best[key] - others[0][key])} behind (not tested)"
-        return f"{name(best)} scores best: {score(best)} {measure}. {second}{speed(best, others[0])}."
+        behind = f"{name(others[0])} is {points(best[key] - others[0][key])} behind (not tested)"
+        return f"{name(best)} scores best: {score(best)} {measure}. {behind}{speed(best, others[0])}."
     tested = list(zip(others, adjusted(known)))
     equal = [(entry, p) for entry, p in tested if p >= LEVEL]
     worse = [(entry, p) for entry, p in tested if p < LEVEL]

@@ -31,6 +31,15 @@ def embed(value: Any) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
+def unbroken(text: str) -> str:
+    """Return a text as HTML whose figures stay with their signs and units.
+
+    >>> unbroken("crf: 84.91 % (p = 0.3)")
+    'crf: 84.91&nbsp;% (p&nbsp;=&nbsp;0.3)'
+    """
+    return safe(text).replace(" %", "&nbsp;%").replace("p = ", "p&nbsp;=&nbsp;")
+
+
 def drawn(found: Sequence[figures.Figure]) -> str:
     """Return charts with their titles and captions."""
     return "".join(
@@ -55,7 +64,6 @@ def section(
     )
     parts = [
         f'<section id="c-{number}"><h2>{safe(corpus)}</h2>',
-        f'<p class="answer">{safe(answer(comparison, entries.all))}</p>',
         cards(entries),
         f'<figure class="wide"><figcaption>{safe(entries.measure.capitalize())} of every learner</figcaption>'
         f"{figures.bars(entries, palette)}</figure>",
@@ -78,9 +86,10 @@ def _models(comparison: Comparison, corpus: str, number: int, chosen: Sequence[i
     name = namer(entry)
     names = [name(e) for e in entry]
     largest = [i for i, row in enumerate(rows) if row.sentences == rows[0].sentences]
+    short = namer([entry[i] for i in largest])
     chunked = rows[0].f1 is not None
     text, data = sentences.comparison_html(
-        [details[i] for i in largest], [names[i] for i in largest], chunked, test, colours
+        [details[i] for i in largest], [short(entry[i]) for i in largest], chunked, test, colours
     )
     parts = []
     if text:
@@ -106,7 +115,7 @@ def head_html(comparison: Comparison, summary: Sequence[Mapping[str, Any]], orig
     corpora = list(dict.fromkeys(e["corpus"] for e in summary))
     answers = "".join(
         f'<li><a href="#c-{i}">{safe(corpus)}</a> '
-        f"{safe(answer(comparison, [e for e in summary if e['corpus'] == corpus]))}</li>"
+        f"{unbroken(answer(comparison, [e for e in summary if e['corpus'] == corpus]))}</li>"
         for i, corpus in enumerate(corpora)
     )
     rows = "".join(

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
 #: Bounds of a page: models, kinds of errors per model, errors per kind, types in tables, labels of weights, features
 #: per label, and characters of a token or label.
-MOST_MODELS, MOST_KINDS, MOST_ERRORS, MOST_TYPES, MOST_LABELS, MOST_FEATURES, MOST_CHARACTERS = (
-    *(30, 16, 5, 16, 12, 8),
-    80,
-)
+MOST_MODELS, MOST_KINDS, MOST_ERRORS = 20, 16, 5
+MOST_TYPES, MOST_LABELS, MOST_FEATURES, MOST_CHARACTERS = 16, 12, 8, 80
 KINDS = {
     "missed": "missed",
     "spurious": "spurious",
@@ -120,7 +118,7 @@ def errors_html(detail: Detail, test: Corpus | None, colours: LabelColours) -> s
         parts.append(
             f'<details class="group" data-kind="{safe(KINDS[kind])}" data-types="{_types(gold, predicted)}"><summary>'
             f'<span class="share" style="--share:{n / total:.3f}"></span>{clip(group.title)} '
-            f"<b>{n:,}</b> <small>{100 * n / total:.0f} %</small></summary><ul>{''.join(lines)}{more}</ul></details>"
+            f"<b>{n:,}</b> <small>{_percent(n / total)} %</small></summary><ul>{''.join(lines)}{more}</ul></details>"
         )
     rest = counted[MOST_KINDS:]
     if rest:
@@ -183,8 +181,7 @@ def confusion_html(detail: Detail, chunked: bool, name: str) -> str:
             share = n / total
             tone = "hit" if column == row else "miss"
             cells.append(
-                f'<td class="{tone}" style="--share:{share:.2f}" title="{clip(row)}, {clip(column)}: {n:,} of '
-                f'{total:,} {what}">{_percent(share)}</td>'
+                f'<td class="{tone}" style="--share:{share:.2f}" title="{n:,} of {total:,}">{_percent(share)}</td>'
                 if n
                 else "<td></td>"
             )

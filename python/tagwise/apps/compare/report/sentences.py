@@ -39,20 +39,22 @@ def only_right(right: Sequence[Sequence[bool]]) -> list[list[int]]:
 def chosen_sentences(right: Sequence[Sequence[bool]], kept: Sequence[int]) -> list[int]:
     """Return sentences that show differences: some for every pair of models, and some that all have wrong.
 
-    Sentences that distinguish the most pairs come first. A sentence is added if a pair has too few so far.
+    Sentences that distinguish the most pairs come first. Pairs get equal numbers of sentences if they have enough.
     """
-    models = range(len(right))
-    pairs = list(itertools.permutations(models, 2))
-    quota = max(3, (MOST_SENTENCES - MOST_LOST) // max(len(pairs), 1))
+    pairs = list(itertools.permutations(range(len(right)), 2))
     shown: dict[tuple[int, int], int] = dict.fromkeys(pairs, 0)
     number = {i: sum(one[i] for one in right) for i in kept}
-    out: list[int] = []
-    for i in sorted(kept, key=lambda i: (-number[i] * (len(right) - number[i]), i)):
-        split = [(a, b) for a, b in pairs if right[a][i] and not right[b][i]]
-        if any(shown[pair] < quota for pair in split) and len(out) < MOST_SENTENCES - MOST_LOST:
-            out.append(i)
-            for pair in split:
-                shown[pair] += 1
+    order = sorted(kept, key=lambda i: (-number[i] * (len(right) - number[i]), i))
+    splits = {i: [(a, b) for a, b in pairs if right[a][i] and not right[b][i]] for i in order}
+    out: dict[int, None] = {}
+    for quota in range(1, MOST_SENTENCES + 1):
+        for i in order:
+            if i in out or len(out) >= MOST_SENTENCES - MOST_LOST:
+                continue
+            if any(shown[pair] < quota for pair in splits[i]):
+                out[i] = None
+                for pair in splits[i]:
+                    shown[pair] += 1
     lost = [i for i in kept if not number[i]]
     return sorted([*out, *lost[:: max(1, len(lost) // MOST_LOST)][:MOST_LOST]])
 

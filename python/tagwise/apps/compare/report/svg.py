@@ -263,6 +263,17 @@ class Chart:
 
     def _marks(self, across: Axis, up: Axis) -> list[str]:
         parts = []
+        named = sorted((p for p in self.points if p.label), key=lambda p: up.at(p.y))
+        heights = spaced([up.at(p.y) for p in named], up.end + LINE / 2, up.begin - LINE / 2)
+        for p, y in zip(named, heights):
+            x, begin = across.at(p.x), across.end + GAP
+            parts.append(
+                f'<g data-series="{safe(p.series)}">'
+                f'<path d="M{x:.1f} {up.at(p.y):.1f}L{begin - 12:.1f} {y:.1f}H{begin - 7:.1f}" class="leader"/>'
+                f"{draw_mark('circle', begin - 4, y, p.colour, size=3)}"
+                f'<text x="{begin + 3:.1f}" y="{y + 3.5:.1f}" class="label">{safe(clipped(p.label))}'
+                f"<title>{safe(p.label)}</title></text></g>"
+            )
         for p in self.points:
             x, y = across.at(p.x), up.at(p.y)
             ends = (
@@ -274,17 +285,6 @@ class Chart:
             parts.append(
                 f'<g data-series="{safe(p.series)}">{ends}'
                 f"{draw_mark(p.shape, x, y, p.colour, hollow=p.hollow)}<title>{safe(p.title)}</title></g>"
-            )
-        named = sorted((p for p in self.points if p.label), key=lambda p: up.at(p.y))
-        heights = spaced([up.at(p.y) for p in named], up.end + LINE / 2, up.begin - LINE / 2)
-        for p, y in zip(named, heights):
-            x, begin = across.at(p.x), across.end + GAP
-            parts.append(
-                f'<g data-series="{safe(p.series)}">'
-                f'<path d="M{x:.1f} {up.at(p.y):.1f}L{begin - 12:.1f} {y:.1f}H{begin - 7:.1f}" class="leader"/>'
-                f"{draw_mark('circle', begin - 4, y, p.colour, size=3)}"
-                f'<text x="{begin + 3:.1f}" y="{y + 3.5:.1f}" class="label">{safe(clipped(p.label))}'
-                f"<title>{safe(p.label)}</title></text></g>"
             )
         return parts
 

@@ -63,13 +63,14 @@ def cards(entries: Entries) -> str:
 def corpus_table(
     comparison: Comparison, corpus: str, entries: Entries, links: Mapping[tuple[str, str, str, int], str]
 ) -> str:
-    """Return the table of one corpus: the learner first, its score second, the best figures highlighted.
+    """Return the table of one corpus: best first, with the learner and its score in the first columns.
 
     `links` has the identifiers of the panels of models by learner, loss, features and number of sentences.
     """
     head, body = comparison.sheet()
     summary = comparison.summary()
     rows = [(entry, row) for entry, row in zip(summary, body) if entry["corpus"] == corpus]
+    rows.sort(key=lambda pair: -(pair[0][entries.key] or 0.0))
     main = SHARES[entries.key]
     first = [head.index(name) for name in ("learner", main)]
     rest = [i for i in range(1, len(head)) if i not in first and any(row[i] for _, row in rows)]

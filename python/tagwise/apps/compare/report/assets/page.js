@@ -138,9 +138,11 @@
         for (const name of all("b[data-model]", card)) name.hidden = ![a, b].includes(Number(name.dataset.model));
         for (const line of all("p:not(.gold)", card)) line.hidden = all("b[data-model]", line).every((name) => name.hidden);
       }
+      const alone = [data.only[a][b], data.only[b][a]];
+      const of = { differ: alone[0] + alone[1], one: alone[0], other: alone[1], none: neither }[which.value];
       status.textContent = a === b ? "Choose two different models." :
-        `Only ${x} has ${number(data.only[a][b])} sentences right, only ${y} ${number(data.only[b][a])}, both ${number(both)}, neither ${number(neither)}.` +
-        (cards.length ? ` ${shown} of them ${shown === 1 ? "is" : "are"} shown.` : "");
+        `${x} alone is right in ${number(alone[0])} sentences, ${y} alone in ${number(alone[1])}, both in ${number(both)}, ` +
+        `neither in ${number(neither)}.` + (cards.length ? ` ${shown} of ${number(of)} shown.` : "");
     };
     for (const node of [one, other, which]) node.addEventListener("change", update);
     const list = block.querySelector(".sentences");
