@@ -45,6 +45,7 @@ ENVIRONMENTS = {
     "browser": (
         *RUNNERS,
         *PACKAGE,
+        "axe-playwright-python==0.1.8",
         "httptools==0.9.0",
         "httpx==0.28.1",
         "playwright==1.65.0",

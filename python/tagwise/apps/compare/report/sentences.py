@@ -19,7 +19,7 @@ MOST_COMPARED, MOST_SENTENCES, MOST_LOST = 8, 60, 8
 Detail = Mapping[str, Any]
 
 
-def right_sentences(detail: Detail, chunked: bool) -> list[bool]:
+def correct_sentences(detail: Detail, chunked: bool) -> list[bool]:
     """Return for each test sentence whether all of its spans, or all of its labels, are right."""
     return [
         gold == predicted == correct if chunked else right == tokens
@@ -116,7 +116,7 @@ def comparison_html(
     if len(found) < 2:
         return "", {}
     models, names = [d for d, _ in found], [n for _, n in found]
-    right = [right_sentences(d, chunked) for d in models]
+    right = [correct_sentences(d, chunked) for d in models]
     only = only_right(right)
     n = len(right[0])
     lines = [

@@ -121,6 +121,6 @@ def _learner(entry: Entry, varying: Sequence[str], link: str | None) -> str:
 def table(head: str, lines: Sequence[str], name: str, kind: str = "") -> str:
     """Return a table that scrolls within its box. The box can be scrolled by keyboard."""
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{safe(name)}"><table class="{kind}">'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{safe(name)}"><table class="{kind}">'
         f"<thead>{head}</thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
