@@ -28,7 +28,7 @@ def drawn_counts(seed: int, n: int, right: float = 0.8) -> Counts:
 
 @pytest.mark.parametrize("name", list(SCORES))
 @pytest.mark.parametrize("runs", [1, 3])
-def test_the_interval_is_that_of_the_definition(name: str, runs: int) -> None:
+def test_interval_equals_reference(name: str, runs: int) -> None:
     """Multinomial draws of kinds of sentences have the distribution of sentences drawn one by one."""
     counts = [drawn_counts(7 + run, 60) for run in range(runs)]
     slow = bootstrap(counts, name, 6_000, seed=1)
@@ -37,7 +37,7 @@ def test_the_interval_is_that_of_the_definition(name: str, runs: int) -> None:
     assert fast == pytest.approx(tuple(np.quantile(slow, [0.025, 0.975])), abs=0.06 * width)
 
 
-def test_the_interval_covers_the_truth() -> None:
+def test_interval_coverage() -> None:
     """About 95 % of the intervals of samples contain the score of the population, and about half at level 0.5."""
     hits = {0.95: 0, 0.5: 0}
     for seed in range(200):
@@ -51,14 +51,14 @@ def test_the_interval_covers_the_truth() -> None:
     assert 80 <= hits[0.5] <= 120
 
 
-def test_equal_sentences_leave_no_doubt() -> None:
+def test_equal_sentences_have_zero_width() -> None:
     """A corpus whose sentences all have the same counts has an interval of width 0 at its score."""
     found = intervals([[[4, 3, 2, 2, 1]] * 50])
     expected = {"accuracy": 0.75, "sequence_accuracy": 0.0, "f1": 0.5, "precision": 0.5, "recall": 0.5}
     assert found == {name: pytest.approx((value, value)) for name, value in expected.items()}
 
 
-def test_order_seed_and_samples() -> None:
+def test_interval_depends_on_seed_and_resamples_not_order() -> None:
     """The order of sentences has no effect. The seed does, and so does the number of samples."""
     counts = drawn_counts(0, 80)
     found = intervals([counts])
@@ -67,13 +67,13 @@ def test_order_seed_and_samples() -> None:
     assert found != intervals([counts], resamples=100)
 
 
-def test_more_sentences_narrow_the_interval() -> None:
+def test_width_falls_with_square_root_of_sentences() -> None:
     """The width falls with the square root of the number of sentences."""
     few, many = (intervals([drawn_counts(3, 50) * times])["f1"] for times in (1, 16))
     assert (few[1] - few[0]) / (many[1] - many[0]) == pytest.approx(4.0, rel=0.15)
 
 
-def test_no_sentences_and_other_shapes() -> None:
+def test_empty_and_invalid_counts() -> None:
     """An empty test set has no interval, and counts of another form are an error."""
     assert intervals([[]]) == intervals([]) == {}
     with pytest.raises(ValueError, match="one test set"):
@@ -81,7 +81,7 @@ def test_no_sentences_and_other_shapes() -> None:
 
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=8))
-def test_corrected_p_values_are_those_of_the_procedure(p_values: list[float]) -> None:
+def test_adjusted_p_values_equal_reference(p_values: list[float]) -> None:
     """They equal the definition, keep the order and are never smaller than the p-values, nor above Bonferroni's."""
     found = adjusted(p_values)
     assert found == pytest.approx(holm(p_values))

@@ -61,7 +61,7 @@ def difference(one: Array, other: Array) -> float:
     return float(np.sqrt(d_l**2 + d_c**2 + d_h**2 + cross * d_c * d_h))
 
 
-def test_the_difference_is_that_of_the_paper() -> None:
+def test_ciede2000_equals_published_examples() -> None:
     """Pairs 1, 7 and 17 of the test data of Sharma, Wu and Dalal."""
     pairs = (
         ((50, 2.6772, -79.7751), (50, 0, -82.7485), 2.0425),
@@ -73,7 +73,7 @@ def test_the_difference_is_that_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_24_colours_can_be_told_apart(theme: str) -> None:
+def test_colours_are_distinguishable_and_readable(theme: str) -> None:
     """Any two colours differ clearly on the paper of the theme, differ from the paper, and text on them is readable."""
     assert len(PALETTE) >= 24
     paper, ink = map(channels, THEMES[theme])
@@ -84,7 +84,7 @@ def test_24_colours_can_be_told_apart(theme: str) -> None:
 
 
 @given(st.lists(st.text(), min_size=1, max_size=len(PALETTE), unique=True))
-def test_labels_have_different_colours_in_any_order(labels: list[str]) -> None:
+def test_label_colours_differ_and_ignore_order(labels: list[str]) -> None:
     """Up to 24 labels never share a colour, and a set of labels has the same colours in any order."""
     one, other = LabelColours(labels), LabelColours(reversed(labels))
     assert len({one.index(label) for label in labels}) == len(labels)
@@ -92,7 +92,7 @@ def test_labels_have_different_colours_in_any_order(labels: list[str]) -> None:
 
 
 @given(st.text(), st.lists(st.text()))
-def test_a_label_keeps_its_colour(label: str, others: list[str]) -> None:
+def test_label_keeps_its_colour(label: str, others: list[str]) -> None:
     """The colour of a label is that of its text, and labels that are seen later do not change it."""
     colours = LabelColours([label])
     assert colours.index(label) == preferred(label)
@@ -101,13 +101,13 @@ def test_a_label_keeps_its_colour(label: str, others: list[str]) -> None:
     assert colours.index(label) == preferred(label)
 
 
-def test_more_labels_than_colours() -> None:
+def test_colours_repeat_if_all_are_used() -> None:
     """Colours repeat if all are used."""
     colours = LabelColours(str(i) for i in range(3 * len(PALETTE)))
     assert {colours.index(str(i)) for i in range(3 * len(PALETTE))} == set(range(len(PALETTE)))
 
 
-def test_sentences_share_the_colours() -> None:
+def test_sentences_share_label_colours() -> None:
     """A label has one colour in all sentences of a notebook, whatever other labels a sentence has."""
     one = tw.Sentence({"word": ["Rosa"], "label": ["B-PER"]}, "label")
     both = tw.Sentence({"word": ["Lund", "Rosa"], "label": ["B-LOC", "B-PER"]}, "label")

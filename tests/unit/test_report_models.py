@@ -1,4 +1,4 @@
-"""Models on the page: errors in groups, confusions in percent, who is right where, and bounds on all of them."""
+"""Models on the page: errors in groups, confusions in percent, comparison by sentence, and bounds on all of them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def detail(gold: list[list[str]], guess: list[list[str]]) -> dict[str, Any]:
     return cells.detail(Fixed(labels), corpus(gold), guess, find_errors(corpus(gold), guess))
 
 
-def test_confusions_of_spans_add_up() -> None:
+def test_span_confusions_sum_to_gold_spans() -> None:
     """Each row has all gold spans of its type: found, taken for others, with other borders, or missed. No O."""
     found = detail(GOLD, GUESS)
     rows, columns, counts = span_confusion(found)
@@ -70,7 +70,7 @@ def test_confusions_of_spans_add_up() -> None:
     assert 'title="1 of 2">50<' in text
 
 
-def test_confusions_of_tokens_leave_out_o() -> None:
+def test_token_confusions_exclude_correct_o() -> None:
     """Labels without spans are confused as tokens, without those that are O in both."""
     found = detail([["N", "O", "O"], ["V"]], [["V", "O", "N"], ["V"]])
     labels, _, counts = token_confusion(found)
@@ -79,7 +79,7 @@ def test_confusions_of_tokens_leave_out_o() -> None:
     assert set(labels) == {"N", "O", "V"}
 
 
-def test_errors_are_those_of_the_command() -> None:
+def test_error_groups_equal_find_errors() -> None:
     """The groups and their counts are those of `find_errors`, with the wrong spans marked in context."""
     found = detail(GOLD, GUESS)
     text = models.errors_html(found, corpus(GOLD), LabelColours(["A", "B"]))
@@ -93,7 +93,7 @@ def test_errors_are_those_of_the_command() -> None:
     assert models.errors_html(detail(GOLD, GOLD), corpus(GOLD), colours) == "<p>No errors.</p>"
 
 
-def test_who_is_right_where() -> None:
+def test_comparison_by_sentence_counts_correct_sentences() -> None:
     """Sentences are counted by spans, for each ordered pair, and their cards say who is right."""
     other = [GOLD[0], ["O", "O"], ["O", "O"]]
     text, data = sentences.comparison_html(
@@ -105,7 +105,7 @@ def test_who_is_right_where() -> None:
     assert none == ""
 
 
-def test_sentences_show_every_pair() -> None:
+def test_chosen_sentences_cover_every_pair() -> None:
     """Each ordered pair of models that differs somewhere has a sentence on the page, within the bound."""
     n = 3000
     right = [[(i // 2**m) % 2 == 0 for i in range(n)] for m in range(6)]
@@ -118,7 +118,7 @@ def test_sentences_show_every_pair() -> None:
     assert any(not any(one[i] for one in right) for i in found)
 
 
-def test_the_same_sentences_are_kept_for_all_models(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_sentences_depend_on_the_test_part_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kept sentences depend on the test part alone, are bounded in number and length, and spread over it."""
     many = tw.Corpus.from_lists(
         [["a"] * (1 + i % 7) for i in range(9000)], [["X"] * (1 + i % 7) for i in range(9000)]
@@ -129,7 +129,7 @@ def test_the_same_sentences_are_kept_for_all_models(monkeypatch: pytest.MonkeyPa
     assert all(len(many[i]) <= 3 for i in kept_sentences(many))
 
 
-def test_a_large_comparison_has_a_bounded_page() -> None:
+def test_page_size_is_bounded() -> None:
     """Long sentences, long words, many labels and many models do not make the page large."""
     words = [[f"{'w' * 5000}{i}"] * 90 for i in range(30)]
     labels = [[f"L{(i * 90 + t) % 500}" * 40 for t in range(90)] for i in range(30)]

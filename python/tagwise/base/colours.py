@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-#: Colours that can be told apart on light and on dark paper when they are drawn with OPACITY. Any two have a CIEDE2000
+#: Colours that are distinguishable on light and on dark paper if drawn with OPACITY. Any two have a CIEDE2000
 #: difference of at least 12 on white and on near-black paper, and text on them has a contrast of at least 4.5.
 PALETTE = (
     *("#88aaee", "#11cc00", "#ff0000", "#ff00ee", "#004433", "#ee8800", "#553344", "#0022ff"),

@@ -1,4 +1,4 @@
-"""The answer of a comparison: a sentence per corpus, and where the figures come from."""
+"""The answer of a comparison: a sentence per corpus, and the origin of its figures."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def rivals(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def answer(comparison: Comparison, entries: Sequence[Entry]) -> str:
-    """Return in a sentence or two which learner is best on a corpus, by how much, and at what cost.
+    """Return the answer for a corpus: the best learner, its lead, the p-value and the training times.
 
     Learners whose difference from the best one may be due to chance are reported as equal. The p-values are those of
     paired approximate randomization, corrected for the number of learners (Holm).
@@ -186,7 +186,7 @@ def processor() -> str:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the figures of a page come from. Empty texts are not shown."""
+    """Origin of the figures of a page. Empty texts are not shown."""
 
     command: str = ""
     date: str = ""
@@ -206,6 +206,6 @@ class Origin:
         )
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return names and values of what is known."""
+        """Return the names and values that are not empty."""
         named = {"Command": self.command, "Date": self.date, "Version": self.version, "Machine": self.machine}
         return [(name, value) for name, value in named.items() if value]

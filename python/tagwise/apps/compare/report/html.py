@@ -76,7 +76,7 @@ def section(
 
 
 def _models(comparison: Comparison, corpus: str, number: int, chosen: Sequence[int]) -> list[str]:
-    """Return the parts of a section about single models: who is right where, and a panel per model."""
+    """Return the parts of a section about single models: their comparison by sentence, and a panel per model."""
     rows = [comparison.rows[i] for i in chosen]
     details = [detail for i in chosen if (detail := comparison.details[i]) is not None]
     colours, test = models.label_colours(details), comparison.tests.get(corpus)
@@ -111,7 +111,7 @@ def _models(comparison: Comparison, corpus: str, number: int, chosen: Sequence[i
 
 
 def head_html(comparison: Comparison, summary: Sequence[Mapping[str, Any]], origin: Origin) -> str:
-    """Return the top of the page: the answer for each corpus, where the figures come from, and notes."""
+    """Return the top of the page: the answer for each corpus, the origin of the figures, and notes."""
     corpora = list(dict.fromkeys(e["corpus"] for e in summary))
     answers = "".join(
         f'<li><a href="#c-{i}">{safe(corpus)}</a> '
@@ -131,7 +131,7 @@ def head_html(comparison: Comparison, summary: Sequence[Mapping[str, Any]], orig
     if summary:
         notes.append(
             "Answers: paired approximate randomization over test sentences, corrected for the number of learners "
-            "(Holm). Learners with p of 0.05 or more cannot be told apart. Small figures are 95 % bootstrap intervals."
+            "(Holm). A difference with p of 0.05 or more may be chance. Small figures: 95 % bootstrap intervals."
         )
     listed = "".join(f"<p>{safe(text)}</p>" for text in notes)
     return (
