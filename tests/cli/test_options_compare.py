@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -317,6 +318,9 @@ def output(bench: Bench) -> None:
     for path, figure in zip(paths, figures):
         assert f"wrote {path}" in table["message"]
         assert figure in path.read_text()
+    (command,) = re.findall(r"<dt>Command</dt><dd><code>(.*?)</code>", paths[-1].read_text())
+    assert re.match(r"\w+ compare ", command)
+    assert f" --report {paths[-1]}" in command
 
 
 def test_loss_table_is_equal_in_every_format(bench: Bench) -> None:
@@ -332,6 +336,7 @@ def test_loss_table_is_equal_in_every_format(bench: Bench) -> None:
     (entry,) = [e for e in json.loads(paths[1].read_text()) if e["margin"] == 1.0]
     assert (entry["zero_one"], round(entry["exp"], 4), round(entry["log"], 4)) == (0.0, 0.3679, 0.3133)
     assert "Losses of one decision" in page.read_text()
+    assert f"--report {page}</code>" in page.read_text()
 
 
 @pytest.mark.parametrize("case", cases("compare"))
