@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
 
 #: Colours that are distinguishable on light and on dark paper if drawn with OPACITY. Any two have a CIEDE2000
@@ -38,8 +39,8 @@ def tint(index: int) -> str:
 class LabelColours:
     """Colours of labels by index in PALETTE.
 
-    A label has the colour that its text prescribes (`preferred`). If another label has it, the label gets the next free
-    one, and keeps it. Colours repeat only with more labels than colours.
+    A label has the colour that its text prescribes (`preferred`). If another label has it, the label gets the next one
+    of those that the fewest labels have, and keeps it. Colours repeat only with more labels than colours.
 
     >>> colours = LabelColours(["LOC", "ORG", "PER"])
     >>> len({colours.index(name) for name in ("PER", "LOC", "ORG")})
@@ -48,6 +49,7 @@ class LabelColours:
 
     def __init__(self, labels: Iterable[str] = ()) -> None:
         self._index: dict[str, int] = {}
+        self._uses: Counter[int] = Counter()
         for label in sorted(set(labels)):
             self.index(label)
 
@@ -55,9 +57,9 @@ class LabelColours:
         """Return the index of the colour of a label."""
         if label not in self._index:
             first = preferred(label)
-            used = set(self._index.values())
             places = [(first + step) % len(PALETTE) for step in range(len(PALETTE))]
-            self._index[label] = next((place for place in places if place not in used), first)
+            self._index[label] = min(places, key=self._uses.__getitem__)
+            self._uses[self._index[label]] += 1
         return self._index[label]
 
     def tint(self, label: str) -> str:

@@ -43,7 +43,7 @@ SPARE = (
     "#d946ef",
 )
 MOST_LINES, MOST_POINTS = 14, 24
-SIZE: dict[str, Any] = {"width": 420, "height": 300}
+SIZE: dict[str, Any] = {"width": 380, "height": 290}
 CUT = 0.5  # bars begin at zero if the lowest is below this fraction of the highest
 LEAST = 1e-5  # fraction of the total decrease of an objective below which a curve is cut
 
