@@ -117,8 +117,9 @@ def intervals(
     rng, found = np.random.default_rng(seed), []
     for begin in range(0, resamples, _BLOCK):
         drawn = rng.multinomial(n, often / n, min(_BLOCK, resamples - begin))
-        found.append((drawn @ kinds).reshape(-1, n_runs, table.shape[2]))
-    total = np.concatenate(found).astype(np.float64)  # [resamples, runs, 7]
+        sums = drawn.astype(np.float64) @ kinds.astype(np.float64)  # exact for integers below 2**53
+        found.append(sums.reshape(-1, n_runs, table.shape[2]))
+    total = np.concatenate(found)  # [resamples, runs, 7]
     shares = {
         "accuracy": (total[..., RIGHT], total[..., TOKENS]),
         "sequence_accuracy": (total[..., 5], total[..., 6]),
