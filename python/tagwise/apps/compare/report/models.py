@@ -194,10 +194,10 @@ def confusion_html(detail: Detail, chunked: bool, name: str) -> str:
 
 
 def _percent(share: float) -> str:
-    """Format a fraction for a small field.
+    """Format a fraction in percent as HTML, for a small field.
 
     >>> _percent(0.256), _percent(0.004), _percent(0.997), _percent(1.0)
-    ('26', '<1', '>99', '100')
+    ('26', '&lt;1', '&gt;99', '100')
     """
     if share < 1 and round(100 * share) == 100:
         return "&gt;99"
