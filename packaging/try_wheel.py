@@ -43,7 +43,7 @@ def check_package(folder: Path) -> None:
     tagger.save(path)
     loaded = tw.load(path)
     assert loaded.predict(test) == tagger.predict(test)
-    print(loaded.explain_prediction(SENTENCE))
+    print(loaded.explain(SENTENCE))
     for name in LEARNERS:
         learner = LEARNERS[name](features="S1").fit(train[:20])
         assert len(learner.predict([SENTENCE])[0]) == len(SENTENCE), name

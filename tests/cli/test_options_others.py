@@ -216,7 +216,7 @@ def inspect_model(bench: Bench) -> None:
 def inspect_top(bench: Bench) -> None:
     """--top N shows the N strongest features of each label in descending order. Default: 10."""
     model = bench.saved(crf(features="S3", all_pairs=True).fit(TRAIN), "many.tagwise")
-    whole = tw.load(model).explain(top=1000).labels
+    whole = tw.load(model).inspect(top=1000).labels
     assert min(map(len, whole.values())) > 12
     assert seen(bench, model)["labels"] == seen(bench, model, "--top", 10)["labels"]
     for top in (1, 3, 10, 12):
@@ -251,7 +251,7 @@ def inspect_json(bench: Bench) -> None:
     tagger = tw.load(bench.model)
     assert found["meta"]["params"]["max_iter"] == 4
     assert found["meta"]["metrics"]["objective"] == fitted().objective_
-    explained = tagger.explain(top=10)
+    explained = tagger.inspect(top=10)
     assert found["labels"] == {k: [list(pair) for pair in v] for k, v in explained.labels.items()}
     assert found["transitions"] == [list(entry) for entry in explained.transitions]
     text = bench.ok("inspect", bench.model).stdout

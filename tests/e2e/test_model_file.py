@@ -29,7 +29,7 @@ def test_model_files_follow_the_documented_format(tagger: tw.Tagger, tmp_path: P
     texts = [text[a:b].decode() for a, b in zip([0, *ends], ends)]
     assert len(texts) == header["n_attributes"]
     # Strongest features, computed again by hand.
-    for label, found in tagger.explain(top=3).labels.items():
+    for label, found in tagger.inspect(top=3).labels.items():
         y = header["labels"].index(label)
         mine = np.flatnonzero(arrays["node_label"] == y)
         owners = np.searchsorted(arrays["node_ptr"], mine, side="right") - 1

@@ -71,7 +71,7 @@ def test_loading_imports_and_calls_nothing(where: str, tmp_path: Path, evil: Pat
     path = forged.write(tmp_path / "m.tagwise")
     tagger = tw.load(path)
     assert tagger.classes_ == tuple(EXPECTED[name]["labels"])
-    assert tagger.explain(2).labels.keys() == set(tagger.classes_)
+    assert tagger.inspect(2).labels.keys() == set(tagger.classes_)
     assert tagger.n_features_ == EXPECTED[name]["n_features"]
     assert "evil_module:f" in repr(tagger) + str(tagger.model_.named_functions)
     X, y = KINDS[make.SAVED[name][0]].train()

@@ -174,8 +174,8 @@ def test_crfsuite_models_support_every_operation(tmp_path: Path) -> None:
     assert tagger.classes_ == ("X", "Y")
     assert tagger.predict([[["a"], ["b"]], [["unknown"]]]) == [["X", "Y"], ["X"]]
     assert tagger.predict([[["a"]]], allowed=[["Y"]]) == [["Y"]]
-    assert "a" in str(tagger.explain())
-    assert tagger.explain_prediction([["a"], ["b"]])
+    assert "a" in str(tagger.inspect())
+    assert tagger.explain([["a"], ["b"]])
 
 
 def test_darts_array_layout_matches_the_original() -> None:

@@ -39,7 +39,7 @@ def use(path: Path, X: Any, index: int) -> str:
         tagger = tw.load(path, functions=given).set_params(n_jobs=1)
         step = "inspect"
         model = tagger.model_
-        repr(tagger), model.n_features, model.n_nonzero, model.named_functions, str(tagger.explain(2))
+        repr(tagger), model.n_features, model.n_nonzero, model.named_functions, str(tagger.inspect(2))
         rounds(model)
         if index % 4 == 0:
             step = "save"

@@ -173,7 +173,7 @@ def test_all_prediction_methods_accept_vectors() -> None:
     assert tagger.evaluate(X, y).accuracy > 0.8
     assert [c.labels for c in tagger.predict_confidence(X)] == tagger.predict(X)
     assert len(tagger.sequence_probability(X, y)) == len(y)
-    texts = {vote.feature for decision in tagger.explain_prediction(X[1]) for vote in decision.votes}
+    texts = {vote.feature for decision in tagger.explain(X[1]) for vote in decision.votes}
     assert any("vector[" in text for text in texts)
     grown = tw.CRF(features="word[0]", max_iter=3).fit(X, y, warm_start=tagger)
     assert grown.model_.recipe.dense == tagger.model_.recipe.dense

@@ -63,7 +63,7 @@ def test_votes_sum_to_the_difference_of_any_two_paths(tagger: Any) -> None:
     assert len(paths) > 5
     best, score = paths[0]
     for other, other_score in paths[1:]:
-        (decision,) = tagger.explain_prediction(SENTENCE, against=other)
+        (decision,) = tagger.explain(SENTENCE, against=other)
         assert decision.runner_up != decision.label
         assert list(decision.labels) == best
         assert list(decision.other) == other
@@ -79,7 +79,7 @@ def test_runner_up_is_the_best_path_with_another_label(tagger: Any) -> None:
     """The runner-up is the first path of the list that differs at the token."""
     every = tagger.predict_kbest([SENTENCE], 100_000)[0]
     best = every[0][0]
-    found = tagger.explain_prediction(SENTENCE)
+    found = tagger.explain(SENTENCE)
     assert [d.token for d in found] == list(range(len(SENTENCE)))
     for decision in found:
         t = decision.token
@@ -107,14 +107,14 @@ def test_runners_up_equal_a_viterbi_search_per_token(limits: dict[str, Any]) -> 
         sentence = [rng.choice([*WORDS, "?"]) for _ in range(n)]
         given = Inputs.of([sentence])
         (best, score) = model.kbest(given, 1)[0][0]
-        found = {d.token: d for d in tagger.explain_prediction(sentence)}
+        found = {d.token: d for d in tagger.explain(sentence)}
         for t in range(n):
             other = model._other(given, best, t, None, None)
             assert (other is None) == (t not in found)
             if other is None:
                 continue
             differ += other != found[t].other
-            (by_search,) = tagger.explain_prediction(sentence, token=t, against=other)
+            (by_search,) = tagger.explain(sentence, token=t, against=other)
             assert found[t].difference == pytest.approx(by_search.difference, abs=1e-4)
             assert found[t].other[t] == found[t].runner_up != best[t]
             assert found[t].score == pytest.approx(score)
@@ -127,7 +127,7 @@ def test_explanation_takes_one_search_per_sentence(monkeypatch: pytest.MonkeyPat
     searches: list[int] = []
     search = Model.kbest
     monkeypatch.setattr(Model, "kbest", lambda *a, **k: searches.append(1) or search(*a, **k))
-    found = tagger.explain_prediction(SENTENCE * 200)
+    found = tagger.explain(SENTENCE * 200)
     assert len(found) == 1000
     assert len(searches) == 1
     assert sum(len(d.detour) for d in found) < 5 * len(found)
@@ -138,7 +138,7 @@ def test_explanation_takes_one_search_per_sentence(monkeypatch: pytest.MonkeyPat
 
 def test_log_odds_require_probabilities(tagger: Any) -> None:
     """Log odds are log P(y | x) - log P(y' | x), with the marginals of both labels, for probabilistic models only."""
-    (decision,) = tagger.explain_prediction(SENTENCE, token=1)
+    (decision,) = tagger.explain(SENTENCE, token=1)
     assert tagger.probabilistic is (tagger.name in ("crf", "memm", "hmm"))
     if not tagger.probabilistic:
         assert decision.log_odds is None
@@ -162,7 +162,7 @@ def test_rival_label_can_be_given(tagger: Any) -> None:
     for label in tagger.classes_:
         expected = next((s for p, s in every if p[4] == label), None)
         if expected is not None:
-            (decision,) = tagger.explain_prediction(SENTENCE, token=4, against=label)
+            (decision,) = tagger.explain(SENTENCE, token=4, against=label)
             assert decision.runner_up == label
             assert decision.difference == pytest.approx(every[0][1] - expected, abs=1e-4)
 
@@ -173,25 +173,25 @@ def test_edge_attributes_and_values(features: Any) -> None:
     tagger = tw.CRF(features=features, max_iter=15, l2=0.1).fit(X, Y)
     paths = tagger.predict_kbest([SENTENCE], 30)[0]
     for other, score in paths[1:]:
-        (decision,) = tagger.explain_prediction(SENTENCE, token=0, against=other)
+        (decision,) = tagger.explain(SENTENCE, token=0, against=other)
         assert decision.difference == pytest.approx(paths[0][1] - score, abs=1e-4)
-    kinds = {v.kind for d in tagger.explain_prediction(SENTENCE) for v in d.votes}
+    kinds = {v.kind for d in tagger.explain(SENTENCE) for v in d.votes}
     assert ("pair" in kinds) is (features is EDGES)
 
 
 def test_tokens_without_an_alternative_are_omitted() -> None:
     """A token that the rules decide alone is left out."""
     only = tw.CRF(features="S1", max_iter=5).fit([["a", "b"]], [["N", "N"]])
-    assert list(only.explain_prediction(["a", "b"])) == []
+    assert list(only.explain(["a", "b"])) == []
     bound = tw.CRF(features="S1", max_iter=5, constraints={"forbidden": [(None, "V")]})
     bound.fit([["a", "b"], ["a", "a"]], [["N", "V"], ["N", "N"]])
-    assert [d.token for d in bound.explain_prediction(["a", "b"])] == [1]
+    assert [d.token for d in bound.explain(["a", "b"])] == [1]
 
 
 def test_text_html_and_data_agree() -> None:
     """Text, HTML and data agree. Omitted votes are counted."""
     tagger = tw.CRF(features="S2", max_iter=10).fit(X, Y)
-    found = tagger.explain_prediction(["Rosa", "<b>", "Lund"])
+    found = tagger.explain(["Rosa", "<b>", "Lund"])
     text, page = str(found), found._repr_html_()
     for decision in found:
         assert decision.title in text
@@ -215,16 +215,16 @@ def test_unsupported_explanations_are_rejected() -> None:
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
     for wrong, word in ((5, "0 to 1"), (-1, "0 to 1")):
         with pytest.raises(ParameterError, match=word):
-            tagger.explain_prediction(["a", "b"], token=wrong)
+            tagger.explain(["a", "b"], token=wrong)
     with pytest.raises(CorpusError, match="unknown label"):
-        tagger.explain_prediction(["a", "b"], token=0, against="X")
+        tagger.explain(["a", "b"], token=0, against="X")
     with pytest.raises(ParameterError, match="list of tokens"):
-        tagger.explain_prediction("a b")
+        tagger.explain("a b")
     with pytest.raises(ParameterError, match="no tokens"):
-        tagger.explain_prediction([])
+        tagger.explain([])
     for other in (
         tw.Perceptron(features="S1", epochs=2, kernel="poly"),
         tw.CRF(features="S1", max_iter=2, order=2),
     ):
         with pytest.raises(ParameterError, match="model with"):
-            other.fit(X, Y).explain_prediction(["a", "b"])
+            other.fit(X, Y).explain(["a", "b"])

@@ -14,7 +14,7 @@ from .keywords import ONLINE, ROWS
 
 #: Methods whose rows use a single tagger: they test predictions, not learners.
 ONCE = ("predict", "predict_kbest", "predict_marginals", "predict_confidence", "sequence_probability")
-ONCE += ("chunk_probability", "explain", "choose_threshold", "to")
+ONCE += ("chunk_probability", "inspect", "choose_threshold", "to")
 CASES = sorted(
     {
         (method, check.__name__, learner): check

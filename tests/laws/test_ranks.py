@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise.decoding.plan import Query
 from tagwise.decoding.ranks import BEYOND, Ranks
 
 rng = np.random.default_rng(11)
@@ -35,7 +36,7 @@ def test_ranks_count_paths_that_score_at_least_as_high(tagger: tw.Tagger) -> Non
     """
     tagger.fit(X, Y)
     for k in (2, 5, 81):
-        found = tagger.ranks(X, Y, k=k)
+        found = tagger.model_.ranks(X, Y, k=k)
         for x, y, rank, margin in zip(X, Y, found.rank, found.margin):
             scores = every(tagger, x)
             mine = scores.pop(tuple(y))
@@ -53,13 +54,13 @@ def test_exponential_loss_bounds_the_rank() -> None:
     """e^l - 1 = sum of e^{H(y) - H(gold)} over wrong y, and each term with H(y) >= H(gold) is at least 1."""
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
     bound = 1 / tagger.sequence_probability(X, Y) - 1
-    assert (tagger.ranks(X, Y, k=81).rank <= bound + 1e-4).all()
+    assert (tagger.model_.ranks(X, Y, k=81).rank <= bound + 1e-4).all()
 
 
 def test_unknown_gold_labels_have_no_rank() -> None:
     """No path of the model is the gold one."""
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
-    found = tagger.ranks([["w1"], ["w2"]], [["L9"], ["L0"]], k=9)
+    found = tagger.model_.ranks([["w1"], ["w2"]], [["L9"], ["L0"]], k=9)
     assert found.rank[0] == BEYOND
     assert found.margin[0] == -np.inf
     assert found.rank[1] != BEYOND
@@ -70,12 +71,12 @@ def test_ranks_with_constraints_and_order_two() -> None:
     allowed = tw.CRF(features="S1", max_iter=3, constraints={"forbidden": [["L0", "L1"]]})
     gold = [[label if label != "L1" else "L2" for label in y] for y in Y]
     gold[0] = ["L1"] * len(gold[0])
-    found = allowed.fit(X, gold).ranks(X, gold, k=81)
+    found = allowed.fit(X, gold).model_.ranks(X, gold, k=81)
     assert (found.rank != BEYOND).all()
-    free = allowed.ranks(X, gold, k=81, constraints=False)
+    free = allowed.model_.ranks(X, gold, k=81, query=Query(constraints=False))
     assert (found.rank <= free.rank).all()
     second = tw.CRF(features="S1", order=2, max_iter=3).fit(X, Y)
-    assert (second.ranks(X, Y, k=81).rank != BEYOND).all()
+    assert (second.model_.ranks(X, Y, k=81).rank != BEYOND).all()
 
 
 def test_constraints_of_a_call_remove_rivals() -> None:
@@ -85,8 +86,8 @@ def test_constraints_of_a_call_remove_rivals() -> None:
     for x, y, (best,) in zip(X, Y, tagger.predict_kbest(X, 1)):
         steps = [pair for pair in pairwise(best[0]) if pair not in set(pairwise(y))]
         if steps:
-            free = tagger.ranks([x], [y], k=81)
-            ruled = tagger.ranks([x], [y], k=81, constraints={"forbidden": steps[:1]})
+            free = tagger.model_.ranks([x], [y], k=81)
+            ruled = tagger.model_.ranks([x], [y], k=81, query=Query(constraints={"forbidden": steps[:1]}))
             assert 0 <= ruled.rank[0] < free.rank[0]
             tried += 1
     assert tried
@@ -99,7 +100,7 @@ def test_forbidden_gold_paths_have_a_margin() -> None:
     gold[0] = ["L1"] * len(gold[0])
     tagger.fit(X, gold)
     unlawful = ["L0", "L1", *["L2"] * (len(X[2]) - 2)]
-    found = tagger.ranks([X[2]], [unlawful], k=9)
+    found = tagger.model_.ranks([X[2]], [unlawful], k=9)
     assert found.rank.tolist() == [BEYOND]
     (paths,) = tagger.predict_kbest([X[2]], 81, constraints=False)
     scores = {tuple(path): score for path, score in paths}
@@ -112,7 +113,7 @@ def test_ties_beyond_the_list_leave_the_rank_unknown(k: int) -> None:
     """All 16 paths tie: the rank is 15 if it is below k, else unknown, and never k - 1 from a truncated list."""
     flat = tw.CRF(features="S1", max_iter=0).fit([["a", "b"]], [["L0", "L1"]])
     gold = [list(path) for path in product(["L0", "L1"], repeat=4)]
-    found = flat.ranks([["a", "b", "a", "b"]] * len(gold), gold, k=k)
+    found = flat.model_.ranks([["a", "b", "a", "b"]] * len(gold), gold, k=k)
     assert set(found.rank.tolist()) == {15 if k > 15 else BEYOND}
     assert found.beyond == (0.0 if k > 15 else 1.0)
     assert found.risk == min(k, 15)
@@ -122,16 +123,18 @@ def test_ties_beyond_the_list_leave_the_rank_unknown(k: int) -> None:
 def test_ranks_and_margins_of_small_examples() -> None:
     """Ties count, a single path has no rival, labels may have other types, means and medians are right."""
     flat = tw.CRF(features="S1", max_iter=0).fit(X, Y)  # all weights are 0
-    assert flat.ranks([["w1"], ["w1", "w2"]], [["L0"], ["L1", "L1"]], k=9).rank.tolist() == [2, 8]
-    only = tw.CRF(features="S1", max_iter=3).fit([["a"]], [["N"]]).ranks([["a"]], [["N"]])
+    assert flat.model_.ranks([["w1"], ["w1", "w2"]], [["L0"], ["L1", "L1"]], k=9).rank.tolist() == [2, 8]
+    only = tw.CRF(features="S1", max_iter=3).fit([["a"]], [["N"]]).model_.ranks([["a"]], [["N"]])
     assert (only.rank.tolist(), only.margin.tolist()) == ([0], [np.inf])
     numbers = [[int(label[1:]) for label in y] for y in Y]
     typed, named = (
         tw.CRF(features="S1", max_iter=3).fit(X, numbers),
         tw.CRF(features="S1", max_iter=3).fit(X, Y),
     )
-    np.testing.assert_array_equal(typed.ranks(X, numbers).rank, named.ranks(X, Y).rank)
-    np.testing.assert_allclose(typed.ranks(X, numbers).margin, named.ranks(X, Y).margin, atol=1e-4)
+    np.testing.assert_array_equal(typed.model_.ranks(X, numbers).rank, named.model_.ranks(X, Y).rank)
+    np.testing.assert_allclose(
+        typed.model_.ranks(X, numbers).margin, named.model_.ranks(X, Y).margin, atol=1e-4
+    )
     hand = Ranks(np.array([0, 3, BEYOND, BEYOND]), np.array([5.0, -1.0, -2.0, -9.0]), 10)
     assert (hand.beyond, hand.risk, hand.median_margin) == (0.5, 23 / 4, -1.5)
 
@@ -140,12 +143,12 @@ def test_invalid_calls_are_rejected() -> None:
     """Lists of one path, labels of another length, and models without exact lists raise errors."""
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
     with pytest.raises(tw.exceptions.ParameterError, match="k=1: expected integer >= 2"):
-        tagger.ranks(X, Y, k=1)
+        tagger.model_.ranks(X, Y, k=1)
     with pytest.raises(tw.exceptions.CorpusError, match="Give one label"):
-        tagger.ranks(X, [y[:-1] for y in Y])
+        tagger.model_.ranks(X, [y[:-1] for y in Y])
     history = tw.Perceptron(features="S1", epochs=1, history=(1, 3)).fit(X, Y)
     with pytest.raises(tw.exceptions.ParameterError, match="no exact k-best lists"):
-        history.ranks(X, Y)
+        history.model_.ranks(X, Y)
 
 
 def test_comparisons_show_the_risks_on_request() -> None:
@@ -155,7 +158,7 @@ def test_comparisons_show_the_risks_on_request() -> None:
     )
     (row,) = table.rows
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
-    found = tagger.ranks(X, Y, k=50)
+    found = tagger.model_.ranks(X, Y, k=50)
     assert (row.rank, row.beyond) == (found.risk, found.beyond)
     assert row.margin == pytest.approx(found.median_margin, rel=1e-4)
     head, (cells,) = table.sheet()

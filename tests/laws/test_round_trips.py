@@ -124,7 +124,7 @@ def predictions(tagger: tw.Tagger, X: Any) -> dict[str, Any]:
         "confidence": lambda: tagger.predict_confidence(X),
         "sequence": lambda: tagger.sequence_probability(X, found),
         "chunks": lambda: tagger.chunk_probability(X, [[("PER", 0, 1)], [("LOC", 0, 1)], [], []]),
-        "explain": lambda: tagger.explain(7),
+        "explain": lambda: tagger.inspect(7),
         "rounds": lambda: getattr(tagger, "rounds_", None),
         "support": lambda: getattr(tagger, "n_support_", None),
     }

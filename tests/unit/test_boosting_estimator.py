@@ -107,7 +107,7 @@ def test_model_contains_only_the_chosen_features() -> None:
     for r in tagger.rounds_:
         if r.kind == "node":
             weights[r.label, r.attribute] = weights.get((r.label, r.attribute), 0.0) + r.step
-    explained = tagger.explain(top=1000)
+    explained = tagger.inspect(top=1000)
     found = {(label, a): w for label, pairs in explained.labels.items() for a, w in pairs}
     assert found == pytest.approx(weights, abs=1e-6)
 

@@ -508,11 +508,11 @@ def cell_track(patch: pytest.MonkeyPatch, folder: Path) -> None:
     scores = [entry["dev_score"] for entry in result["detail"]["history"]]
     assert scores == [entry["dev_score"] for entry in expected.history_]
     assert (len(scores), None in scores) == (40, False)
-    assert result["detail"]["strongest"] == expected.explain(12).labels
+    assert result["detail"]["strongest"] == expected.inspect(12).labels
     plain = measure(replace(cell, track=False), DATA)
     assert {entry["dev_score"] for entry in plain["detail"]["history"]} == {None}
     last = tw.Perceptron(features="S1", **given).fit(TRAIN)
-    assert plain["detail"]["strongest"] == last.explain(12).labels != result["detail"]["strongest"]
+    assert plain["detail"]["strongest"] == last.inspect(12).labels != result["detail"]["strongest"]
     assert replace(BASE, track=True).settings()["patience"] == 0
     assert "patience" not in BASE.settings()
 
@@ -521,7 +521,7 @@ def cell_track(patch: pytest.MonkeyPatch, folder: Path) -> None:
 def cell_risks(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Ranks and margins of gold paths in k-best lists, or none if the search has no exact lists."""
     result = measure(replace(BASE, risks=6), DATA)
-    found = crf().fit(TRAIN).ranks(TEST, k=6)
+    found = crf().fit(TRAIN).model_.ranks(TEST, k=6)
     assert result["detail"]["ranks"] == found.rank.tolist()
     assert result["detail"]["k"] == 6
     assert result["row"]["rank"] == found.risk
@@ -539,7 +539,7 @@ def test_documents_reach_the_cells() -> None:
     cell = replace(BASE, learner=learner)
     found = [measure(cell, Data(train, TEST))["detail"]["strongest"] for train in (TRAIN, one)]
     made = [tw.MIRA(features="S1", document=True, epochs=4).fit(train) for train in (TRAIN, one)]
-    assert found == [tagger.explain(12).labels for tagger in made]
+    assert found == [tagger.inspect(12).labels for tagger in made]
     assert found[0] != found[1]
     assert [s.doc for s in draw(TRAIN, 20, 3)] == [
         TRAIN[i].doc for i in sorted(random.Random(3).sample(range(24), 20))

@@ -68,7 +68,7 @@ def test_sentences_have_coloured_spans() -> None:
 
 def test_explanations_and_comparisons(tagger: tw.CRF) -> None:
     """Attributes and transitions, and one table per corpus."""
-    found = tagger.explain(top=3)
+    found = tagger.inspect(top=3)
     text = shown(found)
     assert all(name in text for rows in found.labels.values() for name, _ in rows)
     table = tw.compare(
@@ -84,7 +84,7 @@ def test_explanations_and_comparisons(tagger: tw.CRF) -> None:
     assert (both.count("on one"), both.count("on two")) == (1, 1)
     assert both.endswith("C N")
     odd = tw.HMM(features="S1").fit([["w", "v"]], [["<i>", "&b"]])
-    assert {"<i>", "&b"} <= set(shown(odd.explain()).split())
+    assert {"<i>", "&b"} <= set(shown(odd.inspect()).split())
 
 
 # --- plots --------------------------------------------------------------------------------------------------

@@ -182,8 +182,8 @@ def test_explanations_use_labels_of_the_trained_type(kind: str) -> None:
         if isinstance(given.get("against"), list):
             texts["against"] = [str(y) for y in given["against"]]
         found, wanted = (
-            tagger.explain_prediction(X[0], **given),
-            string_tagger.explain_prediction(X[0], **texts),
+            tagger.explain(X[0], **given),
+            string_tagger.explain(X[0], **texts),
         )
         assert len(found) == len(wanted) > 0
         for one, two in zip(found, wanted):

@@ -105,9 +105,9 @@ def test_new_words_and_labels_are_learnt(kind: type[Any], params: dict[str, Any]
 def test_weights_of_absent_features_are_unchanged() -> None:
     """Sentences that are already correct change nothing, and the features they add have weight 0."""
     tagger = tw.Perceptron(features="word[0]", average=False, start_end=False).partial_fit(X, Y, epochs=20)
-    before = {**tagger.explain(1000).labels}
+    before = {**tagger.inspect(1000).labels}
     tagger.partial_fit([[X[0][0], X[0][1]]], [[Y[0][0], Y[0][1]]])
-    assert tagger.explain(1000).labels == before
+    assert tagger.inspect(1000).labels == before
 
 
 def test_averages_count_steps_before_a_feature_existed() -> None:
@@ -117,7 +117,7 @@ def test_averages_count_steps_before_a_feature_existed() -> None:
     tagger.partial_fit([["b"]], [["Y"]])
     assert tagger.state_["steps"] == 4
     # Step 4 predicts X (all scores are 0, ties go to the first label) and is corrected after it.
-    assert dict(tagger.explain().labels["Y"]) == {"word[0]=b": pytest.approx(0.25)}
+    assert dict(tagger.inspect().labels["Y"]) == {"word[0]=b": pytest.approx(0.25)}
 
 
 def test_a_file_without_state_starts_a_new_average(tmp_path: Path) -> None:
@@ -255,8 +255,8 @@ def test_new_features_start_with_the_initial_variance() -> None:
     late.partial_fit([["p"], ["q"]], [["A"], ["B"]]).partial_fit([["zebra"]], [["B"]])
     fresh.fit([["p"], ["zebra"]], [["A"], ["B"]], sample_weight=[0.0, 1.0])
     assert (
-        dict(late.explain().labels["B"])["word[0]=zebra"]
-        == dict(fresh.explain().labels["B"])["word[0]=zebra"]
+        dict(late.inspect().labels["B"])["word[0]=zebra"]
+        == dict(fresh.inspect().labels["B"])["word[0]=zebra"]
     )
 
 
@@ -341,7 +341,7 @@ def test_pruned_models_predict_equally(tagger: Any, tmp_path: Path) -> None:
     assert len(small.model_.vocabulary) <= len(whole.model_.vocabulary)
     assert (tmp_path / "pruned").stat().st_size < (tmp_path / "whole").stat().st_size
     assert small.predict_kbest(test[:300], k=3) == whole.predict_kbest(test[:300], k=3)
-    assert small.explain(50).labels == whole.explain(50).labels
+    assert small.inspect(50).labels == whole.inspect(50).labels
 
 
 def test_layouts_are_rebuilt_from_their_codes() -> None:

@@ -254,6 +254,6 @@ def test_row_details_equal_the_test_report() -> None:
     kept = {i: [detail["labels"][y] for y in labels] for i, labels in detail["wrong"]}
     assert kept == {i: y for i, (s, y) in enumerate(zip(TEST, predicted)) if s.labels != y}
     assert 0 < len(kept) < len(TEST)
-    assert detail["strongest"] == tagger.explain(12).labels
+    assert detail["strongest"] == tagger.inspect(12).labels
     scores = tagger.model_.scorer.edge_scores
     assert detail["transitions"] == [[round(float(x), 4) for x in line] for line in scores]

@@ -75,3 +75,16 @@ def test_type_checkers_know_every_name(tmp_path: Path) -> None:
     errors = [line for line in found.stdout.splitlines() if ": error:" in line]
     assert len(errors) == 2, found.stdout
     assert all("Module has no attribute" in line for line in errors)
+
+
+def test_models_have_the_verbs_of_taggers() -> None:
+    """`inspect`, `explain`, `evaluate` and `errors` of a model give the results of its tagger."""
+    X, y = [["in", "Oslo"], ["to", "Rome"]], [["O", "B-LOC"], ["O", "B-LOC"]]
+    tagger = tw.CRF(features="S1", max_iter=5).fit(X, y)
+    model, gold = tagger.model_, tw.Corpus.from_lists(X, [["O", "B-PER"], ["O", "B-LOC"]])
+    assert model.inspect(3) == tagger.inspect(3)
+    assert model.evaluate(gold) == tagger.evaluate(gold) == tw.evaluate(gold, tagger.predict(gold))
+    assert model.errors(gold) == tagger.errors(gold)
+    assert model.errors(X, y).groups == []
+    explained = model.explain(X[0], probabilistic=True).to_dict()
+    assert explained == tagger.explain(X[0]).to_dict()

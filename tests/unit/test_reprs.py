@@ -38,10 +38,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     features = (
         "S1" + tw.Regex("long", LONG[:900]) + tw.Gazetteer([f"city{i}" for i in range(999)], name="city")
     )
-    decisions = tagger.explain_prediction(WORDS[0])
+    decisions = tagger.explain(WORDS[0])
     return {
         "Report": tagger.evaluate(DATA),
-        "Explanation": tagger.explain(),
+        "Inspection": tagger.inspect(),
         "Decisions": decisions,
         "Decision": decisions[1],
         "Errors": errors,
@@ -68,7 +68,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "fitted tagger": tagger,
         "tagger": tw.MIRA(features="S1"),
         "Confidence": tagger.predict_confidence(DATA)[0],
-        "Ranks": tagger.ranks(DATA),
+        "Ranks": tagger.model_.ranks(DATA),
         "Threshold": tagger.choose_threshold(DATA),
         "Alignment": tw.spans.spans_to_labels(["Peter flew."], [[(0, 3, "PER")]], misaligned="drop"),
     }
@@ -89,7 +89,7 @@ def test_tables_are_in_the_string(shown: dict[str, Any]) -> None:
     """`print` shows the tables that a REPL does not."""
     for name in (
         "Report",
-        "Explanation",
+        "Inspection",
         "Decisions",
         "Errors",
         "Calibration",
@@ -119,7 +119,7 @@ def test_a_label_has_one_colour_in_all_displays(shown: dict[str, Any]) -> None:
         "Corpus",
         "Report",
         "Errors",
-        "Explanation",
+        "Inspection",
         "Model",
         "Confidence",
     ):

@@ -28,7 +28,7 @@ def calls(tagger: tw.CRF) -> dict[str, Callable[[], Any]]:
         "predict": lambda: tagger.predict(many),
         "kbest": lambda: tagger.predict_kbest(many, 20),
         "confidence": lambda: list(tagger.predict_confidence(many)),
-        "explain": lambda: tagger.explain_prediction(WORDS * 20_000),
+        "explain": lambda: tagger.explain(WORDS * 20_000),
         "tokenize": lambda: [tw.Tokenizer()(text) for _ in range(10)],
     }
 

@@ -55,7 +55,7 @@ def test_estimators_learn_repeat_and_round_trip(tagger: tw.Tagger, tmp_path: Pat
             tagger.predict_marginals(X)
         with pytest.raises(tw.exceptions.ParameterError, match="no probabilities"):
             tagger.predict(X, decoder="pointwise")
-    assert tagger.explain().transitions
+    assert tagger.inspect().transitions
 
 
 def test_dev_scores_and_allowed_labels_work_with_kernels() -> None:

@@ -102,13 +102,13 @@ def test_probabilities_and_kbest_equal_those_of_the_tagger(tagger: tw.CRF, perce
     assert "probability" not in results(other, {"tokens": SENTENCE, "kbest": 2})[0]["kbest"][0][0]
 
 
-def test_explanations_equal_explain_prediction(tagger: tw.CRF) -> None:
-    """Votes are the first `top` of `explain_prediction`. Invalid requests get 400."""
+def test_explanations_equal_explain(tagger: tw.CRF) -> None:
+    """Votes are the first `top` of `explain`. Invalid requests get 400."""
     app = app_of(tagger)
     request = {"tokens": SENTENCE, "token": 4, "against": "O", "top": 2}
     found = json.loads(post(app, request, "/explain").body)
     (decision,) = found["decisions"]
-    (wanted,) = tagger.explain_prediction(SENTENCE, token=4, against="O").to_dict()["decisions"]
+    (wanted,) = tagger.explain(SENTENCE, token=4, against="O").to_dict()["decisions"]
     assert decision["difference"] == pytest.approx(wanted["difference"])
     assert [v["feature"] for v in decision["votes"]] == [v["feature"] for v in wanted["votes"][:2]]
     assert len(json.loads(post(app, {"text": TEXT}, "/explain").body)["decisions"]) == len(
@@ -369,7 +369,7 @@ class Endless:
             finally:
                 self.ended += 1
 
-        predict, explain = Model.predict_numbers, Model.decisions
+        predict, explain = Model.predict_numbers, Model.explain
 
         def predicted(model: Any, X: Any, *query: Any) -> Any:
             return work() if any(x[:1] == [token] for x in X) else predict(model, X, *query)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import rich_click as click
@@ -14,7 +13,6 @@ from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, load_model
-from tagwise.corpus.labels import texts
 
 
 @click.command(cls=Command)
@@ -66,12 +64,9 @@ def errors(
       tagwise errors en-ner wnut17-ner:dev --json \\
           | jq '.groups[0].errors[].text'
     """
-    from tagwise.evaluation.errors import find_errors
-
     tagger = load_model(model, functions, trust)
     corpus = read_corpus(source, form, columns, label, part="test", tagger=tagger)
-    predicted, _ = texts(tagger.predict(corpus))  # labels of files are texts
-    found = replace(find_errors(corpus, predicted), top=top, examples=examples)
+    found = tagger.errors(corpus, top=top, examples=examples)
     if as_json:
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import rich_click as click
@@ -29,7 +28,7 @@ def sentence_of(tagger: Any, text: str) -> Any:
     if tagger.model_.recipe.kind == "attributes":
         raise ParameterError(
             "this model was trained on lists of attributes, but a text has tokens. Use it from Python: "
-            "tagwise.load(...).explain_prediction(sentence)"
+            "tagwise.load(...).explain(sentence)"
         )
     if len(columns) == 1:
         return Sentence({columns[0]: words}) if names else words
@@ -111,7 +110,7 @@ def explain(
             f"{token}: the text has {size} tokens. Give 1 to {size}", param_hint="--token"
         )
     place = None if token is None else token - 1
-    found = replace(tagger.explain_prediction(sentence, token=place, against=known.get(against)), top=top)
+    found = tagger.explain(sentence, token=place, against=known.get(against), top=top)
     if as_json:
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
         return

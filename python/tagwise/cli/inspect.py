@@ -137,7 +137,7 @@ def inspect(
                 param_hint="--plot",
             )
         write_text(plot, rounds_svg(rounds))
-    explanation = tagger.explain(top=top)
+    explanation = tagger.inspect(top=top)
     known = dict(zip(tagger.model_.labels, tagger.classes_))
     labels = {label: explanation.labels[known[label]] for label in (only or known)}
     transitions = [(str(before), str(after), w) for before, after, w in explanation.transitions]

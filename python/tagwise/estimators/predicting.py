@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise.base.domains import Flag
+from tagwise.base.domains import Flag, Integer
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import checked
 from tagwise.corpus import labels
@@ -17,14 +17,14 @@ from tagwise.corpus.schemes import has_chunks
 from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
 from tagwise.decoding.lookback import DocumentState
 from tagwise.decoding.plan import Allowed, Query
-from tagwise.decoding.ranks import Ranks, gold_ranks
 from tagwise.estimators.scikit import Sequences
 from tagwise.estimators.task import shortened, warn_unknown_labels
+from tagwise.evaluation.errors import Errors, find_errors
 from tagwise.evaluation.metrics import Report, evaluate
 from tagwise.evaluation.thresholds import Threshold, check_probability, choose, span_curve, without
 from tagwise.features.inputs import Inputs
 from tagwise.features.types import Labels, SentenceLike, Sentences
-from tagwise.model.explain import Explanation
+from tagwise.model.inspection import Inspection
 from tagwise.model.model import Model
 from tagwise.model.votes import Decisions
 
@@ -49,8 +49,8 @@ class Predicting:
         """Return the fitted model, or raise a ParameterError if the scores of the learner are not probabilities."""
         if not self.probabilistic:
             raise ParameterError(
-                f"{method}: the scores of {self.name} are not probabilities. Use predict_kbest for scores and ranks "
-                "for margins, or train a learner with probabilities (CRF, HMM, MEMM)"
+                f"{method}: the scores of {self.name} are not probabilities. Use predict_kbest for scores, or "
+                "train a learner with probabilities (CRF, HMM, MEMM)"
             )
         return self._fitted()
 
@@ -296,28 +296,6 @@ class Predicting:
             model.plan(X, self._query(allowed=allowed, constraints=constraints)), chunks
         )
 
-    def ranks(self, X: Sentences, y: Labels | None = None, k: int = 100, *, constraints: Any = None) -> Ranks:
-        """Return the rank and the margin of the gold label sequence of each sentence.
-
-        The rank is the number of wrong sequences whose score is at least that of the gold one.
-
-        Args:
-            X: Labelled corpus, or sentences.
-            y: Gold labels, if X has none.
-            k: Length of the k-best lists. Ranks of k and above are reported as -1. Raise it if there are many.
-            constraints: Rules that replace those of the model, such as "bio" or "IOBES". False removes them, None keeps
-                those of the model.
-
-        Returns:
-            `Ranks` with one rank and margin per sentence.
-
-        Raises:
-            NotFittedError: If `fit` has not been called.
-        """
-        model, X = self._fitted(), Inputs.of(X)
-        plan = model.plan(X, self._query(constraints=constraints))
-        return gold_ranks(plan, labels.single(X.gold(y))[0], k)
-
     def evaluate(
         self, X: Sentences, y: Labels | None = None, *, min_probability: float | None = None
     ) -> Report:
@@ -340,6 +318,49 @@ class Predicting:
         warn_unknown_labels(gold, self._fitted().labels, "these sentences")
         return evaluate(gold, labels.texts(self.predict(X, min_probability=min_probability))[0])
 
+    def errors(
+        self,
+        X: Sentences,
+        y: Labels | None = None,
+        *,
+        top: int | None = None,
+        examples: int = 3,
+        min_probability: float | None = None,
+    ) -> Errors:
+        """Find the errors on a labelled corpus, grouped by gold and predicted label.
+
+        If labels mark spans, an error is a span that is missed, spurious, of the wrong type or with other borders. For
+        other labels, each token with a wrong label is an error.
+
+        Args:
+            X: Labelled corpus, or sentences.
+            y: Gold labels, if X has none.
+            top: Number of groups in the report. None shows all.
+            examples: Number of errors per group in the report.
+            min_probability: Replace spans that are less probable by O, as in `predict`.
+
+        Returns:
+            The `Errors` in groups, largest first. They print as a report with examples in context.
+
+        Raises:
+            NotFittedError: If `fit` has not been called.
+            CorpusError: If there are no gold labels, or they differ in length from the sentences.
+
+        >>> import tagwise as tw
+        >>> tagger = tw.CRF(features="S1").fit([["in", "Oslo"]], [["O", "B-LOC"]])
+        >>> [group.title for group in tagger.errors([["in", "Oslo"]], [["O", "B-PER"]]).groups]
+        ['PER taken for LOC']
+        """
+        top, examples = (
+            checked("top", top, Integer(0, optional=True)),
+            checked("examples", examples, Integer(0)),
+        )
+        inputs = Inputs.of(X)
+        gold = inputs.labelled(y)
+        warn_unknown_labels(gold.labels, self._fitted().labels, "these sentences")
+        found = find_errors(gold, labels.texts(self.predict(inputs, min_probability=min_probability))[0])
+        return replace(found, top=top, examples=examples)
+
     def score(self, X: Sentences, y: Labels | None = None) -> float:
         """Return the score that model selection maximises.
 
@@ -355,22 +376,22 @@ class Predicting:
         """
         return self.evaluate(X, y).score
 
-    def explain(self, top: int = 20) -> Explanation:
+    def inspect(self, top: int = 20) -> Inspection:
         """Return the strongest features of the model.
 
         Args:
             top: Number of features per label, by magnitude of the weight. 0 shows transitions only.
 
         Returns:
-            An `Explanation` with features by label and transitions. It prints as tables.
+            An `Inspection` with features by label and transitions. It prints as tables.
 
         Raises:
             NotFittedError: If `fit` has not been called.
         """
-        return self._fitted().explain(top)
+        return self._fitted().inspect(top)
 
-    def explain_prediction(
-        self, sentence: SentenceLike, *, token: int | None = None, against: Any = None
+    def explain(
+        self, sentence: SentenceLike, *, token: int | None = None, against: Any = None, top: int = 5
     ) -> Decisions:
         """Explain the labels of one sentence by the features that decided them.
 
@@ -382,6 +403,7 @@ class Predicting:
             token: Index of the token to explain, from 0. None explains all tokens.
             against: Label of the token, or labels of the whole sentence, to compare the prediction with. None takes the
                 best path with another label at the token.
+            top: Number of votes to show per decision. The decisions have all votes.
 
         Returns:
             `Decisions` with one decision per token. They print as tables.
@@ -392,9 +414,11 @@ class Predicting:
 
         >>> import tagwise as tw
         >>> tagger = tw.CRF(features="S1").fit([["a", "dog"]], [["DT", "NN"]])
-        >>> tagger.explain_prediction(["a", "dog"], token=1)[0].runner_up
+        >>> tagger.explain(["a", "dog"], token=1)[0].runner_up
         'DT'
         """
-        return self._fitted().decisions(
+        top = checked("top", top, Integer(0))
+        found = self._fitted().explain(
             sentence, token=token, against=against, probabilistic=self.probabilistic, n_jobs=self._jobs()
         )
+        return replace(found, top=top)

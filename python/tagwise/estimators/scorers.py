@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from tagwise.corpus.schemes import has_chunks
 from tagwise.estimators.predicting import Predicting
 from tagwise.evaluation.metrics import Report, Score
+from tagwise.features.types import Labels, Sentences
 
-Gold = Sequence[Sequence[Any]]
 
-
-def accuracy(tagger: Predicting, X: Any, y: Gold | None = None) -> float:
+def accuracy(tagger: Predicting, X: Sentences, y: Labels | None = None) -> float:
     """Return the fraction of the tokens with the correct label.
 
     Args:
@@ -30,7 +26,7 @@ def accuracy(tagger: Predicting, X: Any, y: Gold | None = None) -> float:
     return tagger.evaluate(X, y).accuracy
 
 
-def sequence_accuracy(tagger: Predicting, X: Any, y: Gold | None = None) -> float:
+def sequence_accuracy(tagger: Predicting, X: Sentences, y: Labels | None = None) -> float:
     """Return the fraction of the sentences without an error.
 
     Args:
@@ -48,7 +44,7 @@ def sequence_accuracy(tagger: Predicting, X: Any, y: Gold | None = None) -> floa
     return tagger.evaluate(X, y).sequence_accuracy
 
 
-def f1(tagger: Predicting, X: Any, y: Gold | None = None) -> float:
+def f1(tagger: Predicting, X: Sentences, y: Labels | None = None) -> float:
     """Return F1 over all spans. For labels that mark no spans it equals the accuracy.
 
     Args:
@@ -67,7 +63,7 @@ def f1(tagger: Predicting, X: Any, y: Gold | None = None) -> float:
     return report.f1 if _marks_spans(tagger) else report.accuracy
 
 
-def f1_macro(tagger: Predicting, X: Any, y: Gold | None = None) -> float:
+def f1_macro(tagger: Predicting, X: Sentences, y: Labels | None = None) -> float:
     """Return the mean of F1 over the types of spans, or over the labels if they mark no spans.
 
     Args:
@@ -86,7 +82,7 @@ def f1_macro(tagger: Predicting, X: Any, y: Gold | None = None) -> float:
     return sum(score.f1 for score in scores) / len(scores) if scores else 0.0
 
 
-def f1_weighted(tagger: Predicting, X: Any, y: Gold | None = None) -> float:
+def f1_weighted(tagger: Predicting, X: Sentences, y: Labels | None = None) -> float:
     """Return the mean of F1 over the types of spans, or over the labels, weighted by their number in the gold labels.
 
     Args:

@@ -20,6 +20,7 @@ from tagwise._core import WordSets
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.corpus import interop
 from tagwise.corpus.labels import lists as label_lists
+from tagwise.corpus.labels import single
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.features.sets import DEFAULT_COLUMN
 from tagwise.features.vectors import Vectors, is_vectors, separated
@@ -141,6 +142,26 @@ class Inputs:
                 )
             out.append(words)
         return out
+
+    def shown(self, s: int) -> list[str]:
+        """Return the tokens of a sentence for displays. Tokens that are attributes have their numbers, as in #0."""
+        if self.kind == "attributes":
+            return [f"#{t}" for t in range(len(self.sentences[s]))]
+        return [str(word) for word in self.only(s).words("a display")[0]]
+
+    def labelled(self, y: Iterable[Iterable[Any]] | None) -> Corpus:
+        """Return the tokens with gold labels as strings: `y`, or else the labels of the corpus."""
+        if y is None and isinstance(self.source, Corpus):
+            return self.source
+        gold, _ = single(self.gold(y))
+        if len(gold) != len(self):
+            raise CorpusError(
+                f"{len(gold)} label sequences for {len(self)} sentences. Give one label sequence per sentence."
+            )
+        return Corpus(
+            Sentence({DEFAULT_COLUMN: self.shown(s), "label": list(labels)}, "label", line=self.line(s))
+            for s, labels in enumerate(gold)
+        )
 
     def numbers(self, words: WordSets, consumer: str) -> NDArray[np.uint32]:
         """Return the word id of each token, from encoding if available, else by a new lookup."""

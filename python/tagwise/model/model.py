@@ -18,16 +18,19 @@ from tagwise.base.exceptions import CorpusError, ModelFileError, ParameterError
 from tagwise.base.imports import Functions, MissingFunction
 from tagwise.base.parameters import checked, checked_path
 from tagwise.base.writing import atomic
-from tagwise.corpus.labels import named, texts, type_name
+from tagwise.corpus.labels import named, single, texts, type_name
 from tagwise.dataset.layout import NamedLayout, transfer_weights
 from tagwise.decoding import paths
 from tagwise.decoding.plan import DEFAULT_QUERY, Plan, Query, plan_of
+from tagwise.decoding.ranks import Ranks, gold_ranks
+from tagwise.evaluation.errors import Errors, find_errors
+from tagwise.evaluation.metrics import Report, evaluate
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.model import schema
-from tagwise.model.explain import Explanation, explain
 from tagwise.model.formats.chain import chain_of
 from tagwise.model.formats.table import format_by_name
+from tagwise.model.inspection import Inspection, strongest_features
 from tagwise.model.reading import check_finite, error_prefix, forbidden_of, parts_of
 from tagwise.model.runners_up import Detour, RunnersUp
 from tagwise.model.votes import Decision, Decisions, SentenceFeatures, votes
@@ -205,6 +208,63 @@ class Model:
             out.append(best)
         return out
 
+    def ranks(
+        self, X: Any, y: Sequence[Sequence[Any]] | None = None, k: int = 100, query: Query = DEFAULT_QUERY
+    ) -> Ranks:
+        """Return the rank and the margin of the gold label sequence of each sentence.
+
+        The rank is the number of wrong sequences whose score is at least that of the gold one.
+
+        Args:
+            X: Labelled corpus, or sentences.
+            y: Gold labels, if X has none.
+            k: Length of the k-best lists. Ranks of k and above are reported as -1. Raise it if there are many.
+            query: Options of the call: constraints, number of threads.
+
+        Returns:
+            `Ranks` with one rank and margin per sentence.
+        """
+        inputs = Inputs.of(X)
+        return gold_ranks(self.plan(inputs, query), single(inputs.gold(y))[0], k)
+
+    def evaluate(
+        self, X: Any, y: Sequence[Sequence[Any]] | None = None, query: Query = DEFAULT_QUERY
+    ) -> Report:
+        """Score the predictions on a labelled corpus.
+
+        Args:
+            X: Labelled corpus, or sentences.
+            y: Gold labels, if X has none.
+            query: Options of the call: decoder, allowed labels, constraints, number of threads.
+
+        Returns:
+            A `Report` with accuracy, and with precision, recall and F1 by type if the labels mark spans.
+
+        Raises:
+            CorpusError: If there are no gold labels, or they differ in length from the sentences.
+        """
+        inputs = Inputs.of(X)
+        return evaluate(single(inputs.gold(y))[0], texts(self.predict(inputs, query))[0])
+
+    def errors(
+        self, X: Any, y: Sequence[Sequence[Any]] | None = None, query: Query = DEFAULT_QUERY
+    ) -> Errors:
+        """Find the errors on a labelled corpus. See `Tagger.errors`.
+
+        Args:
+            X: Labelled corpus, or sentences.
+            y: Gold labels, if X has none.
+            query: Options of the call: decoder, allowed labels, constraints, number of threads.
+
+        Returns:
+            The `Errors` in groups, largest first. They print as a report.
+
+        Raises:
+            CorpusError: If there are no gold labels, or they differ in length from the sentences.
+        """
+        inputs = Inputs.of(X)
+        return find_errors(inputs.labelled(y), texts(self.predict(inputs, query))[0])
+
     @cached_property
     def classes(self) -> tuple[Any, ...]:
         """Labels, in the type they had in training."""
@@ -285,26 +345,26 @@ class Model:
     def _n_betas(self) -> int:
         return self.scorer.n_betas if isinstance(self.scorer, KernelScorer) else 0
 
-    def explain(self, top: int = 20) -> Explanation:
+    def inspect(self, top: int = 20) -> Inspection:
         """Return the strongest features of each label and the strongest transitions.
 
         Args:
             top: Number of features per label, by magnitude of the weight.
 
         Returns:
-            An `Explanation`, which prints as tables.
+            An `Inspection`, which prints as tables.
         """
         named = NamedLayout(self.scorer.layout, self.vocabulary, self.labels)
-        found = explain(named, self.scorer.weights, top)
+        found = strongest_features(named, self.scorer.weights, top)
         if self.label_type == "str":
             return found
         known = dict(zip(self.labels, self.classes))
-        return Explanation(
+        return Inspection(
             {known[label]: strongest for label, strongest in found.labels.items()},
             [(known[before], known[after], w) for before, after, w in found.transitions],
         )
 
-    def decisions(
+    def explain(
         self,
         sentence: Any,
         *,
@@ -313,7 +373,7 @@ class Model:
         probabilistic: bool = False,
         n_jobs: int | None = None,
     ) -> Decisions:
-        """Explain the labels of one sentence, each compared with the next best one. See `Tagger.explain_prediction`.
+        """Explain the labels of one sentence, each compared with the next best one. See `Tagger.explain`.
 
         Args:
             sentence: One sentence of the kind the model was trained on.
@@ -354,12 +414,7 @@ class Model:
             against = list(against)
             texts([against])  # rejects entries that are neither labels nor collections of labels
         index = {label: i for i, label in enumerate(self.classes)}
-        kind = X.kind
-        words = (
-            [str(w) for w in X.words("an explanation")[0]]
-            if kind != "attributes"
-            else [f"#{t}" for t in range(T)]
-        )
+        words = X.shown(0)
         ((path, score),) = self.kbest(X, 1, Query(n_jobs=n_jobs))[0]
         features = SentenceFeatures(self.native, data)
         chances = self.marginals(X, Query(n_jobs=n_jobs))[0] if probabilistic else None

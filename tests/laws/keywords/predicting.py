@@ -13,7 +13,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.decoding.lookback import DocumentState
-from tagwise.evaluation import Report
+from tagwise.evaluation import Report, find_errors
 from tagwise.learners.backends import BACKENDS, Backend
 
 from ..parameters.common import P, X, Y
@@ -298,27 +298,21 @@ def chunk_probability(learner: str, _: File) -> None:
 # -- scores, explanations, files --------------------------------------------------------------------------
 
 
-@row("ranks", "X", "y", "k", "constraints")
-def ranks(learner: str, _: File) -> None:
-    """Every argument is passed on. test_ranks compares the values with an enumeration."""
-    tagger = short(learner, features="S1").fit(X, Y)
-    few, many = tagger.ranks(X, Y, k=2), tagger.ranks(X, Y, 5)
-    assert (few.k, many.k, len(few.rank)) == (2, 5, len(X))
-    assert ((few.rank == many.rank) | (few.rank == -1)).all()
-
-
-@row("explain_prediction", "sentence", "token", "against")
-def explain_prediction(learner: str, _: File) -> None:
+@row("explain", "sentence", "token", "against", "top")
+def explain(learner: str, _: File) -> None:
     """Every argument is passed on. test_explanations tests the sums of votes."""
     tagger = short(learner, features="S1").fit(X, Y)
-    whole = tagger.explain_prediction(X[0])
+    whole = tagger.explain(X[0])
     assert (list(whole.tokens), len(whole)) == (X[0], len(X[0]))
-    (one,) = tagger.explain_prediction(X[0], token=1)
+    (one,) = tagger.explain(X[0], token=1)
     assert one.to_dict() == whole[1].to_dict()
     label = tagger.predict([X[0]])[0][1]
     other = next(found for found in tagger.classes_ if found != label)
-    (explanation,) = tagger.explain_prediction(X[0], token=1, against=other)
+    (explanation,) = tagger.explain(X[0], token=1, against=other)
     assert explanation.other[1] == other
+    few = tagger.explain(X[0], token=1, top=1)
+    assert few[0].to_dict() == one.to_dict()
+    assert len(str(few).splitlines()) < len(str(tagger.explain(X[0], token=1, top=50)).splitlines())
 
 
 @row("evaluate", "X", "y", "min_probability")
@@ -341,18 +335,40 @@ def evaluate(learner: str, _: File) -> None:
         assert chunker.evaluate(X, spans, min_probability=least) == tw.evaluate(spans, kept)
 
 
-@row("explain", "top")
-def explain(learner: str, _: File) -> None:
-    """explain(top) returns the `top` strongest features of each label, by absolute weight."""
+@row("errors", "X", "y", "top", "examples", "min_probability")
+def errors(learner: str, _: File) -> None:
+    """Groups are those of the predictions. `top` and `examples` limit the report, not the groups."""
+    tagger = short(learner, features="S1").fit(X, Y)
+    other = [list(reversed(path)) for path in Y]
+    whole = tw.Corpus.from_lists(X, other)
+    found = tagger.errors(X, other)
+    assert found == tagger.errors(whole) == find_errors(whole, tagger.predict(X))
+    assert tagger.errors(whole, tagger.predict(X)).groups == []
+    assert found.groups
+    short_report = tagger.errors(whole, top=1, examples=0)
+    assert (short_report.groups, short_report.report) == (found.groups, found.report)
+    assert str(short_report).count("sentence ") == 0 < str(found).count("sentence ")
+    assert ("more kinds" in str(short_report)) == (len(found.groups) > 1)
+    spans = [["B-p" if label == Y[0][0] else "O" for label in path] for path in Y]
+    chunker = tw.CRF(features="S1", max_iter=3).fit(X, spans)
+    for least in (0.0, 0.6, 1.0):
+        kept = chunker.predict(X, min_probability=least)
+        gold = tw.Corpus.from_lists(X, spans)
+        assert chunker.errors(gold, min_probability=least) == find_errors(gold, kept)
+
+
+@row("inspect", "top")
+def inspect(learner: str, _: File) -> None:
+    """inspect(top) returns the `top` strongest features of each label, by absolute weight."""
     tagger = tagger_of()
     w, label = dense(tagger, P)[: 4 * 3].reshape(4, 3), LABELS
     for top in (1, 3):
-        found = tagger.explain(top).labels
+        found = tagger.inspect(top).labels
         for y, name in enumerate(label):
             order = sorted(range(4), key=lambda a: -abs(w[a, y]))[:top]
             assert [text for text, _ in found[name]] == [str(a) for a in order]
             assert [weight for _, weight in found[name]] == pytest.approx([w[a, y] for a in order])
-    assert all(len(entries) == 4 for entries in tagger.explain().labels.values())
+    assert all(len(entries) == 4 for entries in tagger.inspect().labels.values())
 
 
 @row("save", "path", "prune")

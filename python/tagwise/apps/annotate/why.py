@@ -43,7 +43,7 @@ def why(
     if not 0 <= token < len(sentence):
         raise ParameterError(f"token={token}: expected 0 to {len(sentence) - 1}, the tokens of the sentence")
     sure = has_probabilities(model)
-    decisions = model.decisions(sentence, token=token, probabilistic=sure, n_jobs=n_jobs)
+    decisions = model.explain(sentence, token=token, probabilistic=sure, n_jobs=n_jobs)
     decision = decisions[0].to_dict() if len(decisions) else None
     if decision is not None:
         decision["votes"] = [vote for vote in decision["votes"] if vote["amount"]][:VOTES]

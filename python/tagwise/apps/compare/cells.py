@@ -216,7 +216,7 @@ def ranked(tagger: Any, test: Corpus, k: int | None) -> Ranks | None:
     lookback = tagger.model_.scoring.lookback
     if k is None or (lookback is not None and not lookback.exact):
         return None
-    found: Ranks = tagger.ranks(test, k=k)
+    found: Ranks = tagger.model_.ranks(test, k=k)
     return found
 
 
@@ -241,7 +241,7 @@ def detail(tagger: Any, test: Corpus, predicted: list[list[str]], found: Errors)
     }
     scorer = tagger.model_.scorer
     if not isinstance(scorer, KernelScorer):  # a kernel model has no weights of features
-        out["strongest"] = tagger.explain(KEPT_FEATURES).labels
+        out["strongest"] = tagger.inspect(KEPT_FEATURES).labels
         out["transitions"] = [
             [round(float(x), 4) if abs(x) < 1e30 else None for x in line]
             for line in tagger.model_.native.edge_scores

@@ -389,7 +389,7 @@ def explained(
             if token is None:
                 raise ParameterError("against requires token. Add the index of the token, counted from 0")
             against = known[against]
-        found = tagger.explain_prediction(sentence, token=token, against=against).to_dict()
+        found = tagger.explain(sentence, token=token, against=against).to_dict()
         for decision in found["decisions"]:
             decision["votes"] = decision["votes"][: request.get("top", 10)]
         return json.dumps({"model": name, "version": loaded.version, **found}).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""Explanation of a model by its strongest features."""
+"""Inspection of a model by its strongest features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Inspection:
     """Strongest features of each label and strongest transitions. It prints as tables.
 
     Attributes:
@@ -38,7 +38,7 @@ class Explanation:
         return Group(explanation_table(shown), transition_table(steps))
 
     def __repr__(self) -> str:
-        return f"<Explanation: {len(self.labels)} labels, {len(self.transitions)} transitions>"
+        return f"<Inspection: {len(self.labels)} labels, {len(self.transitions)} transitions>"
 
     def _repr_html_(self) -> str:
         """Return the representation for notebooks: one folded table per label and one of transitions."""
@@ -61,7 +61,7 @@ class Explanation:
         return as_text(self.__rich__())
 
 
-def explain(named: NamedLayout, weights: NDArray[np.float32], top: int) -> Explanation:
+def strongest_features(named: NamedLayout, weights: NDArray[np.float32], top: int) -> Inspection:
     """Return the `top` strongest features of each label, by magnitude, and the strongest transitions."""
     top = checked("top", top, Integer(0))
     labels, n, blocks = named.labels, len(named.labels), blocks_of(named.layout)
@@ -77,4 +77,4 @@ def explain(named: NamedLayout, weights: NDArray[np.float32], top: int) -> Expla
     transitions = [
         (labels[int(edges[k]) // n], labels[int(edges[k]) % n], float(edge[k])) for k in order if edge[k]
     ]
-    return Explanation(strongest, transitions)
+    return Inspection(strongest, transitions)
