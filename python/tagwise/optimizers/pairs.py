@@ -63,12 +63,12 @@ class Pairs:
         Gradients of successive iterates alternate in the directions of large curvature, so that their combination is
         much smaller than each of them (minimal residual smoothing, Zhou and Walker 1994).
         """
-        products, with_g = map(np.array, self._core.gradient_products(gradient))
-        gram = products.reshape(len(with_g), len(with_g))
-        c = np.linalg.lstsq(gram, with_g, rcond=1e-12)[0]
+        products, with_g = self._core.gradient_products(gradient)
+        c = _least_squares(products, with_g)
         out = np.empty_like(w)
-        self._core.subtract_steps(w, c.tolist(), out)
-        return out, max(float(norm**2 - 2.0 * c @ with_g + c @ gram @ c), 0.0)
+        self._core.subtract_steps(w, c, out)
+        # At the minimum, |g - sum_i c_i y_i|^2 = g.g - c.(Y g).
+        return out, max(norm**2 - sum(x * y for x, y in zip(c, with_g)), 0.0)
 
     def state(self) -> list[list[Single]]:
         """Return the pairs as [s, y], oldest first."""
@@ -81,3 +81,27 @@ class Pairs:
             step, change = s.astype(np.float64), y.astype(np.float64)
             nothing = np.zeros_like(step)
             self.push(nothing, step, nothing, change)
+
+
+def _least_squares(products: list[float], right: list[float]) -> list[float]:
+    """Solve the normal equations A c = b of a few unknowns by elimination. A is positive and gets a small ridge.
+
+    Plain Python, since the order of the sums in NumPy depends on the machine.
+
+    >>> [round(c, 12) for c in _least_squares([2.0, 0.0, 0.0, 4.0], [2.0, 2.0])]
+    [1.0, 0.5]
+    """
+    m = len(right)
+    ridge = 1e-15 * sum(products[:: m + 1])
+    rows = [[*products[i * m : (i + 1) * m], right[i]] for i in range(m)]
+    for i in range(m):
+        rows[i][i] += ridge
+    for i in range(m):
+        for k in range(i + 1, m):
+            factor = rows[k][i] / rows[i][i] if rows[i][i] > 0.0 else 0.0
+            rows[k] = [x - factor * y for x, y in zip(rows[k], rows[i])]
+    c = [0.0] * m
+    for i in reversed(range(m)):
+        rest = rows[i][m] - sum(rows[i][k] * c[k] for k in range(i + 1, m))
+        c[i] = rest / rows[i][i] if rows[i][i] > 0.0 else 0.0
+    return c
