@@ -258,9 +258,7 @@ def test_interrupts_keep_the_last_or_best_iterate(caplog: pytest.LogCaptureFixtu
         assert result.interrupted
     assert not run(states(steady(3)), rules).interrupted
     messages = [record.getMessage() for record in caplog.records]
-    assert messages == [
-        "training was interrupted, the current model is kept"
-    ] * len(cases)
+    assert messages == ["training was interrupted, the current model is kept"] * len(cases)
 
     def at_once() -> Iterator[Step]:
         raise KeyboardInterrupt

@@ -508,3 +508,53 @@ def test_formats_with_equal_suffixes_are_detected_by_content(line: str, format: 
         found, sentences = open_sentences(tmp_path / name)
         assert found == format
         assert [s.tokens for s in sentences] == [["a", "b"]]
+
+
+# -- options of the formats -----------------------------------------------------------------------------------
+
+TWO = '{"text": "A Londoner left.", "spans": [{"start": 2, "end": 8, "label": "LOC"}]}\n'
+
+
+@pytest.mark.parametrize(
+    "read_all", [tw.read, lambda *args, **options: list(tw.iter_sentences(*args, **options))]
+)
+def test_options_reach_the_reader(read_all: Callable[..., Any]) -> None:
+    """Options change the sentences, for a named and for a detected format."""
+    (found,) = read_all(stream("a b c\n"), "raw", tokenizer=lambda text: [text])
+    assert found.tokens == ["a b c"]
+    assert [s.tokens for s in read_all(stream("a\tb\n"), "conll", separator=" ")] == [["a"]]
+    assert [s.comments for s in read_all(stream("# x\na\tb\n"), comments=True)] == [("# x",)]
+    refused("inside the token 'Londoner'", lambda: read_all(stream(TWO)))
+    (found,) = read_all(stream(TWO), misaligned="expand", scheme="IOBES")
+    assert found.labels == ["O", "S-LOC", "O", "O"]
+
+
+def test_options_reach_the_writer() -> None:
+    corpus = Corpus.from_lists([["a", "dog"]], [["DT", "NN"]])
+    for format, options, wanted in (
+        ("conll", {"columns": ["label"], "separator": " "}, "DT\nNN\n\n"),
+        ("text", {"join": "/"}, "a/DT dog/NN\n"),
+    ):
+        tw.write(corpus, out := io.StringIO(), format, **options)
+        assert out.getvalue() == wanted
+    tw.write(corpus, out := io.StringIO(), "conllu", label_column="xpos")
+    assert tw.read(stream(out.getvalue()), "conllu", label="xpos").labels == corpus.labels
+
+
+def test_options_that_a_format_lacks_are_rejected() -> None:
+    """The error names the options of the format, the closest one, and the formats that have it."""
+    text = "a b\nc d e f\n"
+    refused(
+        r"format='text' has no option 'tokenizer'\. It has no options of its own\. "
+        r"Pass format='spans' or format='raw'\.",
+        lambda: tw.read(stream(text), tokenizer=str.split),
+    )
+    refused(
+        r"format='conll' has no option 'seperator' \(did you mean 'separator'\?\)\. "
+        r"Its options are separator, comments\. Drop it\.",
+        lambda: tw.iter_sentences(stream(text), "conll", seperator=" "),
+    )
+    refused(
+        r"format='jsonl' has no option 'join'\. .* Pass format='text'\.",
+        lambda: tw.write([], stream(""), "jsonl", join="/"),
+    )

@@ -1,0 +1,70 @@
+"""Scorers: their values are those of scikit-learn, and its searches accept them."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import tagwise as tw
+
+sklearn = pytest.importorskip("sklearn")
+
+from sklearn.metrics import accuracy_score, f1_score  # noqa: E402
+from sklearn.model_selection import GridSearchCV  # noqa: E402
+
+X = [
+    ["the", "cat", "sleeps"],
+    ["a", "dog", "barks"],
+    ["the", "dog"],
+    ["cats", "sleep"],
+    ["a", "cat", "sleeps"],
+]
+Y = [["DT", "NN", "VB"], ["DT", "NN", "VB"], ["DT", "NN"], ["NN", "VB"], ["DT", "NN", "VB"]]
+GOLD = [["DT", "NN", "VB"], ["DT", "NN", "NN"], ["DT", "NN"], ["NN", "NN"], ["VB", "NN", "VB"]]
+SCORERS = (
+    tw.scorers.accuracy,
+    tw.scorers.f1,
+    tw.scorers.f1_macro,
+    tw.scorers.f1_weighted,
+    tw.scorers.sequence_accuracy,
+)
+
+
+def test_scores_of_labels_equal_those_of_scikit_learn() -> None:
+    tagger = tw.CRF(features="S1", max_iter=10).fit(X, Y)
+    gold, guess = (list(itertools.chain(*y)) for y in (GOLD, tagger.predict(X)))
+    assert tw.scorers.accuracy(tagger, X, GOLD) == pytest.approx(accuracy_score(gold, guess))
+    assert tw.scorers.f1(tagger, X, GOLD) == pytest.approx(f1_score(gold, guess, average="micro"))
+    assert tw.scorers.f1_macro(tagger, X, GOLD) == pytest.approx(f1_score(gold, guess, average="macro"))
+    weighted = f1_score(gold, guess, average="weighted")
+    assert tw.scorers.f1_weighted(tagger, X, GOLD) == pytest.approx(weighted)
+    right = [a == b for a, b in zip(GOLD, tagger.predict(X))]
+    assert tw.scorers.sequence_accuracy(tagger, X, GOLD) == pytest.approx(sum(right) / len(right))
+    assert len({scorer(tagger, X, GOLD) for scorer in SCORERS}) == 4  # accuracy equals the micro average
+
+
+def test_scores_of_spans_are_averages_over_types() -> None:
+    words = [["in", "Oslo"], ["to", "Rome"], ["at", "Bonn"], ["by", "Ada"]]
+    types = ["LOC", "LOC", "LOC", "PER"]
+    tagger = tw.CRF(features="S1", l2=0.001).fit(words, [["O", f"B-{kind}"] for kind in types])
+    assert [labels[1] for labels in tagger.predict(words)] == [f"B-{kind}" for kind in types]
+    gold = tw.Corpus.from_lists(words, [["O", f"B-{kind}"] for kind in ("PER", "LOC", "LOC", "LOC")])
+    loc, per = 2 / 3, 0.0  # F1 of each type, with 3 and 1 gold spans
+    assert tw.scorers.f1(tagger, gold) == pytest.approx(2 / 4)
+    assert tw.scorers.f1_macro(tagger, gold) == pytest.approx((loc + per) / 2)
+    assert tw.scorers.f1_weighted(tagger, gold) == pytest.approx((3 * loc + per) / 4)
+    assert tw.scorers.accuracy(tagger, gold) == pytest.approx(6 / 8)
+
+
+def test_searches_accept_scorers() -> None:
+    """A search refits with the best value of the named scorer, and reports all of them."""
+    scoring = {scorer.__name__: scorer for scorer in SCORERS}
+    grid = GridSearchCV(
+        tw.CRF(features="S1", max_iter=3), {"l2": [0.1, 10.0]}, scoring=scoring, refit="f1_macro", cv=2
+    ).fit(X, Y)
+    for name in scoring:
+        assert (
+            (grid.cv_results_[f"mean_test_{name}"] >= 0) & (grid.cv_results_[f"mean_test_{name}"] <= 1)
+        ).all()
+    assert grid.best_score_ == max(grid.cv_results_["mean_test_f1_macro"])
