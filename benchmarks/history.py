@@ -45,7 +45,9 @@ def table(context: Context, result: Result) -> None:
             ("MIRA", tw.MIRA(features="ner", k=4), mira_dev),
             ("perceptron", tw.Perceptron(features="ner"), perceptron_dev),
         ):
-            tagger = make.set_params(epochs=epochs, history=history, document=document, n_jobs=1)
+            tagger = make.set_params(
+                max_iter=epochs, lookback=tw.Lookback(*history, document=document), n_jobs=1
+            )
             took = trained(tagger, train)
             scores = {"dev": 100 * tagger.score(dev), "test": 100 * tagger.score(test), "seconds": took}
             found[f"{learner} {name}"] = scores
@@ -88,9 +90,11 @@ def time_of_p(context: Context, result: Result) -> None:
     mean = dev.n_tokens / len(dev)
     sides: dict[str, Callable[[], object]] = {}
     for p in (1, 2, 5, INF):
-        tagger: Any = tw.MIRA(features="ner", k=4, epochs=2, history=(1, p), n_jobs=1).fit(train)
+        tagger: Any = tw.MIRA(features="ner", k=4, max_iter=2, lookback=(1, p), n_jobs=1).fit(train)
         sides[f"{p:g}"] = decoded(tagger.model_, dev)
-    tagger = tw.MIRA(features="ner", k=4, epochs=2, document=True, n_jobs=1).fit(train)
+    tagger = tw.MIRA(features="ner", k=4, max_iter=2, lookback=tw.Lookback(document=True), n_jobs=1).fit(
+        train
+    )
     sides["document"] = decoded(tagger.model_, dev)
     times = alternate(sides, 3 * context.rounds)
     result.raw["time"] = {name: t.cpu for name, t in times.items()}
@@ -114,7 +118,7 @@ def constrained(context: Context, result: Result) -> None:
     for name, scheme, features in (("conll2002-es", "IOB2", "S3"), ("conll2003-en", "IOB1", "ner")):
         train, _, test = ours.corpus(name)
         for label, make in (
-            ("MIRA", tw.MIRA(features=features, epochs=10, n_jobs=1)),
+            ("MIRA", tw.MIRA(features=features, max_iter=10, n_jobs=1)),
             ("CRF", tw.CRF(features=features, l2=0.1, max_iter=20 if context.quick else 100, n_jobs=1)),
         ):
             plain = make.fit(train).model_
@@ -146,7 +150,7 @@ def dictionary(context: Context, result: Result) -> None:
             scores, models, took = {}, {}, {}
             for count in (None, 3):
                 tagger: Any = tw.Perceptron(
-                    features="default", epochs=3, dictionary=count, history=history, n_jobs=1
+                    features="default", max_iter=3, dictionary=count, lookback=history, n_jobs=1
                 )
                 took[count] = trained(tagger, train)
                 scores[count] = 100 * tagger.evaluate(test).accuracy

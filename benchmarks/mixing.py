@@ -26,7 +26,7 @@ SHARDS = 16
 
 def curve(kind: str, parts: int, shards: tw.Shards, test: Any, options: argparse.Namespace) -> list[float]:
     """Return F1 after each epoch."""
-    tagger: Any = KINDS[kind](epochs=options.epochs, shards=parts, n_jobs=options.n_jobs)
+    tagger: Any = KINDS[kind](max_iter=options.epochs, parts=parts, n_jobs=options.n_jobs)
     backend = {"backend": "ray"} if options.backend == "ray" and parts > 1 else {}
     tw.fit_shards(tagger, shards, dev=test, **backend)
     return [100 * entry["dev_score"] for entry in tagger.history_]

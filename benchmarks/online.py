@@ -74,7 +74,7 @@ def trained(kind: type[Any], context: Context, **params: Any) -> Any:
     """Train once on conll2003-en and return the figures of the tagger."""
     params = {"features": "ner", "all_pairs": True, "n_jobs": 1, **params}
     if kind is not tw.CRF:
-        params.setdefault("epochs", QUICK_EPOCHS if context.quick else EPOCHS)
+        params.setdefault("max_iter", QUICK_EPOCHS if context.quick else EPOCHS)
         params.setdefault("shuffle", False)
     begin = time.perf_counter()
     tagger = kind(**params).fit(corpus()[0])
@@ -107,7 +107,7 @@ def learners(context: Context, result: Result) -> None:
             averaged = 0.0
             for average in (True, False):
                 runs = [
-                    trained(kind, context, average=average, shuffle=shuffle, seed=seed, **params)
+                    trained(kind, context, average=average, shuffle=shuffle, random_state=seed, **params)
                     for seed in (seeds if shuffle else seeds[:1])
                 ]
                 found, name = mean(runs), kind.name if average else f"plain {kind.name}"
@@ -127,7 +127,7 @@ def learners(context: Context, result: Result) -> None:
     result.add(f"crf, l2={best:g}, features of the gold labels", cells(grid[best], PAPER["crf"]))
     result.raw["crf"] = grid
     for kind, params in ((tw.MIRA, {"k": 4}), (tw.Perceptron, {})):
-        found = mean([trained(kind, context, all_pairs=False, seed=seed, **params) for seed in seeds])
+        found = mean([trained(kind, context, all_pairs=False, random_state=seed, **params) for seed in seeds])
         result.add(f"{kind.name}, features of the gold labels", cells(found))
         result.raw[f"{kind.name} observed"] = found
 
@@ -175,7 +175,7 @@ def curves(context: Context, result: Result) -> None:
             all_pairs=True,
             n_jobs=1,
             shuffle=False,
-            epochs=QUICK_EPOCHS if context.quick else EPOCHS,
+            max_iter=QUICK_EPOCHS if context.quick else EPOCHS,
             **params,
         )
         tagger.fit(train, dev=dev)

@@ -139,7 +139,8 @@ def against_batch(context: Context, result: Result) -> None:
     X = [recipe.render(sentence) for sentence in train]
     y = train.labels
     rounds = [
-        seconds(lambda: tw.MIRA(features="ner", k=4, epochs=40, start_end=False).fit(train)) for _ in range(3)
+        seconds(lambda: tw.MIRA(features="ner", k=4, max_iter=40, start_end=False).fit(train))
+        for _ in range(3)
     ]
     with tempfile.TemporaryDirectory() as folder:
         run = peer.train(X, y, Path(folder) / "model", QUICK_ITERATIONS if context.quick else 1000)

@@ -235,7 +235,7 @@ SIDES: dict[str, Callable[[Part, Part, Path], Times]] = {
     "sklearn-crfsuite": sklearn_crfsuite,
     "Wapiti": wapiti,
     "CRF++": crfpp,
-    "tagwise perceptron": ours(lambda: tw.Perceptron(features="attributes", epochs=EPOCHS, n_jobs=1)),
+    "tagwise perceptron": ours(lambda: tw.Perceptron(features="attributes", max_iter=EPOCHS, n_jobs=1)),
     "NLTK perceptron": nltk,
 }
 NEEDS = {"Wapiti": "wapiti", "CRF++": "crf_learn", "NLTK perceptron": "nltk"}

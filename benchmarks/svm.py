@@ -156,13 +156,13 @@ def dual(context: Context, result: Result) -> None:
     train, dev = read[0][:3000], read[1]
     seeds = range(1 if context.quick else 3)
     for features, epochs, coef in (("S2", 10, 1.0), ("S2", 20, 1.0), ("S3", 10, 5.0)):
-        common: dict[str, Any] = {"features": features, "epochs": epochs, "n_jobs": 1}
+        common: dict[str, Any] = {"features": features, "max_iter": epochs, "n_jobs": 1}
         f1: dict[str, list[float]] = {"linear": [], "poly degree 2": []}
         cpu: dict[str, list[float]] = {"linear": [], "poly degree 2": []}
         for seed in seeds:
             made = {
-                "linear": tw.Perceptron(seed=seed, all_pairs=True, **common),
-                "poly degree 2": tw.Perceptron(seed=seed, kernel="poly", coef=coef, **common),
+                "linear": tw.Perceptron(random_state=seed, all_pairs=True, **common),
+                "poly degree 2": tw.Perceptron(random_state=seed, kernel=tw.Poly(coef=coef), **common),
             }
             for name, tagger in made.items():
                 cpu[name].append(stopwatch(lambda t=tagger: t.fit(train))[1])  # type: ignore[misc]

@@ -57,7 +57,7 @@ def parts(train: int, test: int) -> tuple[tw.Corpus, tw.Corpus]:
 
 def tagger() -> tw.Tagger:
     """Return a perceptron with the default features."""
-    return tw.Perceptron(features="default", epochs=8, constraints="auto")
+    return tw.Perceptron(features="default", max_iter=8, constraints="auto")
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def parts(train: int, test: int, seed: int = 0) -> tuple[tw.Corpus, tw.Corpus]:
 
 def tagger() -> tw.Tagger:
     """Return MIRA, which learns an ingredient in microseconds."""
-    return tw.MIRA(features="S3", epochs=10, constraints="auto")
+    return tw.MIRA(features="S3", max_iter=10, constraints="auto")
 
 
 if __name__ == "__main__":

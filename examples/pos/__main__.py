@@ -14,7 +14,7 @@ def parts(train: int, test: int) -> tuple[tw.Corpus, tw.Corpus]:
 
 def tagger() -> tw.Tagger:
     """Return MIRA, which takes a second or two. `tw.CRF()` is slightly better and slower."""
-    return tw.MIRA(features="default", epochs=6)
+    return tw.MIRA(features="default", max_iter=6)
 
 
 def unseen(model: tw.Tagger, train: tw.Corpus, test: tw.Corpus) -> float:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tagwise.apps.compare import compare
     from tagwise.apps.pretrained import list_pretrained, pretrained
     from tagwise.base.exceptions import TagwiseError
+    from tagwise.base.options import RBF, Dictionary, Kernel, Lookback, Partial, Poly
     from tagwise.corpus.bundled import list_corpora, load_corpus
     from tagwise.corpus.formats import iter_sentences, read, write
     from tagwise.corpus.sentence import Corpus, Sentence
@@ -57,13 +58,19 @@ __all__ = [
     "HMSVM",
     "MEMM",
     "MIRA",
+    "RBF",
     "Boosting",
     "Checkpoint",
     "Corpus",
+    "Dictionary",
     "Features",
     "Gazetteer",
+    "Kernel",
+    "Lookback",
+    "Partial",
     "PassiveAggressive",
     "Perceptron",
+    "Poly",
     "Regex",
     "Sentence",
     "Shards",
@@ -102,6 +109,7 @@ _HOMES = {
     "tagwise.corpus.formats": "iter_sentences read write",
     "tagwise.corpus.sentence": "Corpus Sentence",
     "tagwise.corpus.text.tokenizer": "Tokenizer",
+    "tagwise.base.options": "RBF Dictionary Kernel Lookback Partial Poly",
     "tagwise.dataset.shards.encode": "encode",
     "tagwise.dataset.shards.reader": "Shards",
     "tagwise.estimators": "AROW CRF HMM HMSVM MEMM MIRA Boosting PassiveAggressive Perceptron Tagger load",

@@ -90,7 +90,7 @@ def test_killed_worker_fails_only_its_own_cell(
     small: tuple[tw.Corpus, tw.Corpus],
 ) -> None:
     """SIGKILL, as sent by the kernel's out-of-memory killer, does not affect cells before and after."""
-    cells = plan(["hmm", "perceptron(epochs=100000)", "memm"], ["a"], ["S1"], params=FAST)
+    cells = plan(["hmm", "perceptron(max_iter=100000)", "memm"], ["a"], ["S1"], params=FAST)
     events: list[tuple[str, int]] = []
     for event in run(cells, resolve_corpora({"a": small}), jobs=1):
         # Further progress of this cell may be queued, and would kill the worker of the next one.
@@ -112,8 +112,8 @@ def test_rerun_after_a_kill_trains_only_unfinished_cells(
     """After kill -9, workers exit too. Finished cells stay cached, and a second run trains the rest."""
     cache = tmp_path / "cache"
     args = ["compare", "--train", train_file, "--test", test_file, "--cache", cache, "--jobs", 2]
-    args += ["--learner", "perceptron(epochs=2)", "--learner", "perceptron(epochs=3)"]
-    args += ["--learner", "mira(epochs=100000)", "-f", "S1"]
+    args += ["--learner", "perceptron(max_iter=2)", "--learner", "perceptron(max_iter=3)"]
+    args += ["--learner", "mira(max_iter=100000)", "-f", "S1"]
     slow = subprocess.Popen(command(*args), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         limit = time.monotonic() + 100
@@ -134,7 +134,7 @@ def test_rerun_after_a_kill_trains_only_unfinished_cells(
         time.sleep(0.05)
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in done}
     assert set(cache.rglob("*.json")) == before.keys()
-    args[args.index("mira(epochs=100000)")] = "mira(epochs=3)"
+    args[args.index("mira(max_iter=100000)")] = "mira(max_iter=3)"
     again = subprocess.run(
         command(*args), env=environment(), capture_output=True, text=True, check=True, timeout=120
     )
@@ -153,7 +153,7 @@ def test_ctrl_c_caches_only_finished_cells(train_file: Path, test_file: Path, tm
     for jobs in (1, 0):
         cache = tmp_path / f"cache{jobs}"
         args = ["compare", "--train", train_file, "--test", test_file, "--cache", cache, "--jobs", jobs]
-        args += ["--learner", "perceptron(epochs=2)", "--learner", "mira(epochs=100000)", "-f", "S1"]
+        args += ["--learner", "perceptron(max_iter=2)", "--learner", "mira(max_iter=100000)", "-f", "S1"]
         process = subprocess.Popen(
             command(*args),
             env=environment(),

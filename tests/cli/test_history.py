@@ -29,11 +29,10 @@ def test_streamed_documents_keep_labels_and_marks(run: Run, files: tuple[Path, P
     short = [tw.Sentence({"word": ["in"], "label": ["O"]}, "label", doc=f"short {i}") for i in range(3)]
     tw.write(tw.Corpus([*short, *documents(90, seed=1)]), test, "conll")
     template = "word[0]\nword[-1]"
-    options = ("--learner", "mira", "--features", template, "--history", "m=1,p=2", "--document", "-q")
+    options = ("--learner", "mira", "--features", template, "--lookback", "1,2:document=true", "-q")
     assert run("train", train, *options, "-o", model).exit_code == 0
     tagger = tw.load(model)
-    assert tagger.get_params()["history"] == (1, 2)
-    assert tagger.get_params()["document"] is True
+    assert tagger.get_params()["lookback"] == tw.Lookback(1, 2, document=True)
     corpus = tw.read(test, "conll")
     (cut,) = [d for d in corpus.documents if d.start < BATCH < d.stop]
     whole = tagger.predict(corpus)
@@ -56,8 +55,8 @@ def test_set_and_dedicated_options_train_identical_models(
 ) -> None:
     one, two = tmp_path / "1.tagwise", tmp_path / "2.tagwise"
     common = ("train", files[0], "--learner", "perceptron", "--features", "S1", "-q")
-    assert run(*common, "--history", "m=2,p=inf", "--document", "-o", one).exit_code == 0
-    settings = ("--set", "history=2,inf", "--set", "document=true", "--set", "epochs=20")
+    assert run(*common, "--lookback", "2,inf:document=true", "-o", one).exit_code == 0
+    settings = ("--set", "lookback=2,inf:document=true", "--set", "max_iter=20")
     assert run(*common, *settings, "-o", two).exit_code == 0
     assert one.read_bytes() == two.read_bytes()
 
@@ -65,10 +64,10 @@ def test_set_and_dedicated_options_train_identical_models(
 def test_wrong_settings_are_usage_errors(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     base = ("train", files[0], "-o", tmp_path / "m.tagwise")
     for options, message in (
-        (("--learner", "mira", "--history", "m=9,p=1"), "history='m=9,p=1'"),
-        (("--learner", "crf", "--document"), "'document'"),
+        (("--learner", "mira", "--lookback", "9,1"), "lookback='9,1'"),
+        (("--learner", "crf", "--lookback", "1,2"), "'lookback'"),
         (("--set", "constraints=nonsense"), "constraints='nonsense'"),
-        (("--set", "dictionary=0"), "dictionary=0"),
+        (("--set", "dictionary=0"), "dictionary='0'"),
     ):
         result = run(*base, *options)
         assert (result.exit_code, result.stdout) == (2, ""), result.output

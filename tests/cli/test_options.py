@@ -115,8 +115,8 @@ MODELS: dict[tuple[str, ...], list[Case]] = {
     ("--learner",): [
         (("TRAIN", "--learner", "crf-l1"), lambda _: tw.CRF(features="S1", l1=0.1, l2=0.0).fit(TRAIN)),
         (
-            ("TRAIN", "--learner", "mira(k=2)", "--set", "epochs=2"),
-            lambda _: tw.MIRA(features="S1", epochs=2, k=2).fit(TRAIN),
+            ("TRAIN", "--learner", "mira(k=2)", "--set", "max_iter=2"),
+            lambda _: tw.MIRA(features="S1", max_iter=2, k=2).fit(TRAIN),
         ),
     ],
     ("--features", "-f"): [
@@ -144,22 +144,43 @@ MODELS: dict[tuple[str, ...], list[Case]] = {
         ),
         (("TRAIN", "--loss", "exp", "--set", "loss=log", "--set", "l2=3"), lambda _: crf(l2=3.0).fit(TRAIN)),
     ],
-    ("--history",): [
+    ("--lookback",): [
         (
-            ("TRAIN", "--learner", "perceptron(epochs=3)", "--history", "m=1,p=3"),
-            lambda _: tw.Perceptron(features="S1", epochs=3, history=(1, 3)).fit(TRAIN),
+            ("TRAIN", "--learner", "perceptron(max_iter=3)", "--lookback", "1,3"),
+            lambda _: tw.Perceptron(features="S1", max_iter=3, lookback=(1, 3)).fit(TRAIN),
+        ),
+        (
+            ("TRAIN", "--learner", "mira(max_iter=3)", "--lookback", "1,1:document=true"),
+            lambda _: tw.MIRA(features="S1", max_iter=3, lookback=tw.Lookback(document=True)).fit(TRAIN),
         ),
     ],
-    ("--document",): [
+    ("--max-iter",): [
+        (("TRAIN", "--max-iter", "2"), lambda _: crf(max_iter=2).fit(TRAIN)),
         (
-            ("TRAIN", "--learner", "mira(epochs=3)", "--document"),
-            lambda _: tw.MIRA(features="S1", epochs=3, document=True).fit(TRAIN),
+            ("TRAIN", "--learner", "mira", "--max-iter", "2"),
+            lambda _: tw.MIRA(features="S1", max_iter=2).fit(TRAIN),
         ),
+    ],
+    ("--kernel",): [
+        (
+            ("TRAIN", "--learner", "perceptron(max_iter=2)", "--kernel", "poly:degree=3,coef=0.5"),
+            lambda _: tw.Perceptron(features="S1", max_iter=2, kernel=tw.Poly(3, 0.5)).fit(TRAIN),
+        ),
+    ],
+    ("--dictionary",): [
+        (("TRAIN", "--dictionary", "2"), lambda _: crf(dictionary=2).fit(TRAIN)),
+        (
+            ("TRAIN", "--dictionary", "2:share=0.6"),
+            lambda _: crf(dictionary=tw.Dictionary(2, share=0.6)).fit(TRAIN),
+        ),
+    ],
+    ("--partial",): [
+        (("TRAIN", "--partial"), lambda _: crf(partial=True).fit(TRAIN)),
     ],
     ("--seed",): [
         (
-            ("TRAIN", "--learner", "perceptron(epochs=2)", "--seed", "5"),
-            lambda _: tw.Perceptron(features="S1", epochs=2, seed=5).fit(TRAIN),
+            ("TRAIN", "--learner", "perceptron(max_iter=2)", "--seed", "5"),
+            lambda _: tw.Perceptron(features="S1", max_iter=2, random_state=5).fit(TRAIN),
         ),
     ],
     ("--path",): [

@@ -63,7 +63,7 @@ def labels(bench: Bench) -> None:
 def model(bench: Bench) -> None:
     """--model proposes labels until a model has been trained. Default: no proposals."""
     given = bench.path("bare.txt", "\n".join(" ".join(s.tokens) for s in TRAIN) + "\n")
-    tagger = tw.MIRA(features="word[0]\n", epochs=2).fit(TRAIN.tokens, TRAIN.labels)
+    tagger = tw.MIRA(features="word[0]\n", max_iter=2).fit(TRAIN.tokens, TRAIN.labels)
     found = begun(bench, given, "--format", "text", "--model", bench.saved(tagger, "mira.tagwise"))
     assert found["model"].predict(TRAIN.tokens) == tagger.predict(TRAIN.tokens)
     assert found["settings"]["labels"]
@@ -158,9 +158,9 @@ def simulate(bench: Bench) -> None:
     assert invoke("annotate", bench.train, "--simulate").exit_code == 2
 
 
-@row("annotate", "--growth", "--epochs")
+@row("annotate", "--growth", "--max-iter")
 def played(bench: Bench) -> None:
-    """--growth sets the step size, --epochs the training length, --strategy the orders. Spans are converted to IOB2."""
+    """--growth sets the step size, --max-iter the training length, --strategy the orders. Spans become IOB2."""
     seen: list[dict[str, Any]] = []
 
     def simulate(name: str, pool: tw.Corpus, test: tw.Corpus, make: Any, **settings: Any) -> Any:
@@ -171,8 +171,8 @@ def played(bench: Bench) -> None:
     iob1 = [list(zip(s.tokens, schemes.convert(s.labels, None, "IOB1"))) for s in TRAIN]
     args = ("annotate", bench.path("iob1.txt", columns(iob1)), "--simulate", "--dev", bench.test)
     bench.ok(*args)
-    bench.ok(*args, "--growth", 2.5, "--epochs", 3, "--strategy", "span,order")
-    bench.ok(*args, "--learner", "crf", "--epochs", 3)
+    bench.ok(*args, "--growth", 2.5, "--max-iter", 3, "--strategy", "span,order")
+    bench.ok(*args, "--learner", "crf", "--max-iter", 3)
     plain, other, crf = seen
     assert (plain["growth"], plain["made"].epochs) == (1.2, 8)
     assert plain["strategies"] == ("margin", "span", "committee", "diversity")

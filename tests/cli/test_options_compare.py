@@ -261,7 +261,7 @@ def listed(bench: Bench) -> None:
 @row("compare", "--against")
 def against(bench: Bench) -> None:
     """--against names the learner that others are tested against. Default: the preset's, if it is compared."""
-    base = ("--learner", "hmm", "--learner", "perceptron", "-f", "S1", "--jobs", 0, "--set", "epochs=2")
+    base = ("--learner", "hmm", "--learner", "perceptron", "-f", "S1", "--jobs", 0, "--set", "max_iter=2")
     for more, without in (
         ((), [True, True]),
         (("--against", "hmm"), [True, False]),

@@ -142,7 +142,7 @@ def eval_min_probability(bench: Bench) -> None:
     found = scores(bench, bench.model, bench.test, "--min-probability", repr(least))
     assert found == expected(TEST.labels, fitted().predict(TEST, min_probability=least))
     assert found != scores(bench, bench.model, bench.test)
-    online = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(TRAIN), "p.tagwise")
+    online = bench.saved(tw.Perceptron(features="S1", max_iter=1).fit(TRAIN), "p.tagwise")
     for call, message in (
         ((bench.model, bench.test, "--min-probability", 2), "0.0<=x<=1.0"),
         ((bench.model, bench.test, "--min-probability", 0.5, "--threshold", "beta=1"), "cannot be combined"),
@@ -200,7 +200,7 @@ def seen(bench: Bench, *args: object) -> dict[str, Any]:
 def inspect_model(bench: Bench) -> None:
     """The output describes the given model: learner, features, labels, number of weights."""
     assert seen(bench, bench.model)["meta"]["learner"] == "crf"
-    other = bench.saved(tw.Perceptron(features="S2", epochs=1).fit(TRAIN), "other.tagwise")
+    other = bench.saved(tw.Perceptron(features="S2", max_iter=1).fit(TRAIN), "other.tagwise")
     assert seen(bench, other)["meta"]["learner"] == "perceptron"
     lines = [line.split() for line in bench.ok("inspect", other).stdout.splitlines()]
     tagger = tw.load(other)
@@ -261,7 +261,7 @@ def inspect_json(bench: Bench) -> None:
 @row("inspect", "--plot")
 def inspect_plot(bench: Bench) -> None:
     """--plot writes the curves of a boosted model's rounds to a file. Other models are rejected."""
-    tagger = tw.Boosting(features="S1", rounds=4).fit(TRAIN)
+    tagger = tw.Boosting(features="S1", max_iter=4).fit(TRAIN)
     boosted = bench.saved(tagger, "boosted.tagwise")
     assert [entry["step"] for entry in seen(bench, boosted)["rounds"]] == [r.step for r in tagger.rounds_]
     svg = bench.path("rounds.svg")

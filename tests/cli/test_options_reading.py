@@ -130,7 +130,7 @@ def decisions(bench: Bench, *args: object) -> list[dict[str, Any]]:
 @row("explain", "model")
 def explain_model(bench: Bench) -> None:
     """The labels are the predictions of the given model."""
-    other = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(DEV), "other.tagwise")
+    other = bench.saved(tw.Perceptron(features="S1", max_iter=1).fit(DEV), "other.tagwise")
     for path in (bench.model, other):
         (labels,) = tw.load(path).predict([{"word": TEXT.split()}])
         assert [d["label"] for d in decisions(bench, path, TEXT)] == labels

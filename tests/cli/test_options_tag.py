@@ -92,7 +92,7 @@ def tag_device(bench: Bench) -> None:
     assert not used
     assert bench.ok("tag", bench.model, bench.test, "--device", "cuda").stdout == plain
     assert used == ["scorer"]
-    other = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(TRAIN), "p.tagwise")
+    other = bench.saved(tw.Perceptron(features="S1", max_iter=1).fit(TRAIN), "p.tagwise")
     assert bench.ok("tag", other, bench.test, "--device", "cpu").exit_code == 0
     far = bench.saved(crf(order=2, max_iter=1).fit(TRAIN), "far.tagwise")
     for path, why in (
@@ -264,7 +264,7 @@ def tag_min_probability(bench: Bench) -> None:
     assert (both.exit_code, both.stdout) == (2, "")
     assert "cannot be combined" in both.stderr
     assert invoke("tag", bench.model, bench.test, "--min-probability", 2).exit_code == 2
-    online = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(TRAIN), "p.tagwise")
+    online = bench.saved(tw.Perceptron(features="S1", max_iter=1).fit(TRAIN), "p.tagwise")
     refused = invoke("tag", online, bench.test, "--min-probability", 0.5)
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "--min-probability: the scores of perceptron are not probabilities" in refused.stderr

@@ -64,7 +64,7 @@ def test_nbest_prints_score_and_probability_per_path(run: Run, model: Path, tagg
 def test_nbest_of_an_online_model_prints_scores_only(
     run: Run, small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path
 ) -> None:
-    tagger = tw.Perceptron(features="S2", epochs=3).fit(small[0])
+    tagger = tw.Perceptron(features="S2", max_iter=3).fit(small[0])
     tagger.save(tmp_path / "m", prune=True)
     found = tagger.predict_kbest([["I", "love"]], 9)[0]
     result = run("tag", tmp_path / "m", "--nbest", "9", "--format", "text", text="I love\n")
@@ -76,7 +76,7 @@ def test_nbest_of_an_online_model_prints_scores_only(
 def test_nbest_repeats_a_conllu_sentence_per_labelling(
     run: Run, small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path
 ) -> None:
-    tagger = tw.Perceptron(features="S2", epochs=3).fit(small[0])
+    tagger = tw.Perceptron(features="S2", max_iter=3).fit(small[0])
     tagger.save(tmp_path / "m")
     words, places = ["I", "love", "London"], [1, 3, 4]
     rest = ["_"] * 4

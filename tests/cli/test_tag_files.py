@@ -18,7 +18,7 @@ TRAIN, _, TEST = tw.load_corpus("wnut17-ner")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a model, and input files in two subfolders."""
     folder = tmp_path_factory.mktemp("many")
-    tw.Perceptron(features="S1", epochs=1).fit(TRAIN[:60]).save(folder / "m")
+    tw.Perceptron(features="S1", max_iter=1).fit(TRAIN[:60]).save(folder / "m")
     (folder / "in" / "deep").mkdir(parents=True)
     tw.write(TEST[:10], folder / "in" / "a.conll", "conll")
     tw.write(TEST[10:20], folder / "in" / "deep" / "b.jsonl.gz", "jsonl")

@@ -108,18 +108,18 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
         "arrays: 'weights': expected an array of the learner",
     ),
     ("crf", lambda f: f.set("arrays", to=["nothing"]), "arrays: 'nothing': expected an array of the learner"),
-    ("crf-order2", lambda f: f.set("history", "m", to=4), "history.m: expected integer >= 1 and <= 3"),
+    ("crf-order2", lambda f: f.set("lookback", "m", to=4), "lookback.m: expected integer >= 1 and <= 3"),
     (
         "crf-order2",
-        lambda f: f.set("history", "p", to=10**9),
-        "history: expected [0-9]+ weights for 5 labels",
+        lambda f: f.set("lookback", "p", to=10**9),
+        "lookback: expected [0-9]+ weights for 5 labels",
     ),
     (
         "crf-order2",
-        lambda f: f.set("history", "m", to=3),
-        "history: expected 750 weights for 5 labels, found 125",
+        lambda f: f.set("lookback", "m", to=3),
+        "lookback: expected 750 weights for 5 labels, found 125",
     ),
-    ("crf-order2", lambda f: f.drop("history", "tuples"), "history: the member 'tuples' is missing"),
+    ("crf-order2", lambda f: f.drop("lookback", "tuples"), "lookback: the member 'tuples' is missing"),
     (
         "crf-rules",
         lambda f: f.set("constraints", "forbidden", to=[["X", "O"]]),
@@ -171,7 +171,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     ("crf-columns", lambda f: split_character(f), "vocab.end: a text begins inside a character"),
     ("crf", lambda f: f.change("weights", 3, NAN), r"weights\[3\] is nan"),
     ("crf", lambda f: f.change("weights", 0, -INF), r"weights\[0\] is -inf"),
-    ("crf-order2", lambda f: f.change("history", 7, INF), r"history\[7\] is inf"),
+    ("crf-order2", lambda f: f.change("lookback", 7, INF), r"lookback\[7\] is inf"),
     ("perceptron-poly", lambda f: f.change("beta.value", 0, NAN), r"beta.value\[0\] is nan"),
     ("perceptron-linear", lambda f: f.change("support.values", 0, INF), r"support.values\[0\] is inf"),
     ("perceptron-state", lambda f: f.change("state.sums", 2, NAN), r"state.sums\[2\] is nan"),
@@ -236,7 +236,7 @@ def test_non_finite_weights_are_not_saved(wrong: float, tmp_path: Path) -> None:
     further[2] = wrong
     for broken, message in (
         (replace(model, scorer=_core.Scorer(model.scorer.layout, weights)), r"weights\[1\]"),
-        (replace(model, lookback=model.lookback.with_weights(further)), r"history\[2\]"),
+        (replace(model, lookback=model.lookback.with_weights(further)), r"lookback\[2\]"),
         (replace(model, arrays={"mine": np.array([wrong])}), r"mine\[0\]"),
     ):
         with pytest.raises(tw.exceptions.ModelFileError, match=rf"^{path}: not written: {message} is"):

@@ -27,7 +27,7 @@ EXPECTED = make.read()
 SENTENCES = "835ceae35ff45cf65dbc95649c69dd4a32a26ce60e55744a925463b68660876a"
 #: Optional and required fields of a header.
 ALWAYS = {"tagwise", "labels", "features", "n_attributes", "meta"}
-HEADER = ALWAYS | {"local", "label_type", "history", "constraints", "kernel", "arrays"}
+HEADER = ALWAYS | {"local", "label_type", "lookback", "constraints", "kernel", "arrays"}
 
 
 def path_of(name: str) -> Path:
@@ -44,7 +44,7 @@ def test_every_row_has_a_golden_file() -> None:
 
 
 def places_with_values(value: Any, place: str = "") -> set[str]:
-    """Return every place of a header that has a value: `features.kind=sum`, `history.pool`, ..."""
+    """Return every place of a header that has a value: `features.kind=sum`, `lookback.pool`, ..."""
     if isinstance(value, dict):
         inner = {key: inside for key, inside in value.items() if not key.startswith("params")}
         return set().union(
@@ -65,8 +65,8 @@ def test_golden_files_cover_every_part_of_the_format() -> None:
     wanted |= {f"kernel.name={name}" for name in schema.KERNEL.kinds}
     wanted |= {f"constraints.{part}" for part in schema.CONSTRAINTS.may}
     wanted |= {f"features.dialect={name}" for name in DIALECTS if name != "wapiti-auto"}  # has no lines
-    wanted |= {"features.vectors.size", "features.lists", "features.parts", "history.pool", "history.p=inf"}
-    wanted |= {"history.document=True", "history.tuples=True", "local=True", "meta.state.steps"}
+    wanted |= {"features.vectors.size", "features.lists", "features.parts", "lookback.pool", "lookback.p=inf"}
+    wanted |= {"lookback.document=True", "lookback.tuples=True", "local=True", "meta.state.steps"}
     assert wanted <= found, wanted - found
     assert {name for group in schema.GROUPS.values() for name in group} <= set().union(*arrays)
     learners = {header["meta"]["learner"] for header in headers}
@@ -144,7 +144,7 @@ def test_golden_training_state_can_be_trained_further(name: str) -> None:
     if name.startswith("arow"):
         assert min(kept["variance"]) < 2.0 == max(kept["variance"])
     X, y = make.ALL[make.SAVED[name][0]].train()
-    tagger.partial_fit([*X, ["Nils"]], [*y, ["NEW"]], epochs=30)
+    tagger.partial_fit([*X, ["Nils"]], [*y, ["NEW"]], max_iter=30)
     assert tagger.predict([["Nils"]]) == [["NEW"]]
     assert tagger.state_["epochs"] == state["epochs"] + 30
     assert tagger.state_["steps"] == state["steps"] + 30 * (len(X) + 1)

@@ -65,7 +65,7 @@ def trained(learner: tw.Tagger, level: str) -> tuple[np.ndarray, list[list[str]]
 
 def test_additive_training_is_bit_identical_at_every_level() -> None:
     """Learners that count or add whole updates do not multiply, so that rounding is equal everywhere."""
-    for make_one in (lambda: tw.Perceptron(features=PLAIN, epochs=3), lambda: tw.HMM()):
+    for make_one in (lambda: tw.Perceptron(features=PLAIN, max_iter=3), lambda: tw.HMM()):
         first, *others = (trained(make_one(), level) for level in LEVELS)
         for weights, labels in others:
             assert weights.tobytes() == first[0].tobytes()

@@ -14,7 +14,7 @@ import tagwise as tw
 from tagwise.base.imports import Functions, MissingFunction
 from tagwise.features.recipe import Recipe
 from tagwise.model import Model
-from tagwise.scores.kernels import Kernel
+from tagwise.scores.kernels import KernelFunction
 
 from ..forge.forgery import Forgery
 from ..golden import corpus, make
@@ -152,7 +152,7 @@ def test_unpickling_recipes_and_kernels_imports_nothing(evil: Path) -> None:
     spec = {"kind": "function", "function": "evil_module:f"}
     recipe, kernel = (
         Recipe.from_json(spec),
-        Kernel.from_json({"name": "function", "function": "evil_module:f"}),
+        KernelFunction.from_json({"name": "function", "function": "evil_module:f"}),
     )
     for found in (recipe, kernel):
         again = pickle.loads(pickle.dumps(found))

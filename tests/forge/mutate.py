@@ -162,7 +162,7 @@ def break_header(rng: random.Random, forged: Forgery) -> str:
         return f"{shown} := {'.'.join(map(str, other))}"
     if action == "add" and isinstance(old, dict):
         name = rng.choice(
-            ("kind", "name", "function", "local", "kernel", "history", "state", "arrays", "x", "\ud800")
+            ("kind", "name", "function", "local", "kernel", "lookback", "state", "arrays", "x", "\ud800")
         )
         old[name] = copy.deepcopy(rng.choice(ODD))
         return f"{shown} with {name!a} := {old[name]!a:.60}"
@@ -255,11 +255,11 @@ def break_table(rng: random.Random, forged: Forgery) -> str:
         forged.arrays.remove(array)
     elif array is not None and action == "rename":
         array.name = rng.choice(
-            ("", "weights", "history", "x" * 24, "dictionary.x", "kernel", array.name.upper())
+            ("", "weights", "lookback", "x" * 24, "dictionary.x", "kernel", array.name.upper())
         )
     elif action == "add":
         name = rng.choice(
-            ("dictionary.of", "boosting.feature", "state.weights", "history", "mine", "support.ptr")
+            ("dictionary.of", "boosting.feature", "state.weights", "lookback", "mine", "support.ptr")
         )
         forged.add(name, np.zeros(rng.choice((0, 1, 3)), rng.choice(list(TYPES.values()))))
         action += f" {name}"

@@ -42,14 +42,14 @@ RUNS: dict[str, Callable[[], tw.Tagger]] = {
     "cg": lambda: tw.CRF(features="S1", optimizer="cg", max_iter=4, tol=0.0, n_jobs=1),
     "sgd": lambda: tw.CRF(features="S1", optimizer="sgd", max_iter=4, tol=0.0, n_jobs=1),
     "dual": lambda: tw.CRF(features="S1", optimizer="dual", l2=3.0, max_iter=4, tol=0.0, n_jobs=1),
-    "perceptron": lambda: tw.Perceptron(features="S1", epochs=4, n_jobs=1),
-    "arow": lambda: tw.AROW(features="S1", epochs=4, n_jobs=1),
-    "voters": lambda: tw.Perceptron(features="S1", epochs=4, voters=6, n_jobs=1),
-    "history": lambda: tw.Perceptron(features="S1", epochs=4, history=(1, 2), n_jobs=1),
-    "kernel": lambda: tw.Perceptron(features="S1", epochs=4, kernel="rbf", n_jobs=1),
-    "svm": lambda: tw.HMSVM(features="S1", max_epochs=4, tol=0.0, n_jobs=1),
-    "kernel svm": lambda: tw.HMSVM(features="S1", max_epochs=4, tol=0.0, kernel="poly", n_jobs=1),
-    "boosting": lambda: tw.Boosting(features="S1", rounds=8, every=2, features_per_round=2, n_jobs=1),
+    "perceptron": lambda: tw.Perceptron(features="S1", max_iter=4, n_jobs=1),
+    "arow": lambda: tw.AROW(features="S1", max_iter=4, n_jobs=1),
+    "voters": lambda: tw.Perceptron(features="S1", max_iter=4, voters=6, n_jobs=1),
+    "history": lambda: tw.Perceptron(features="S1", max_iter=4, lookback=(1, 2), n_jobs=1),
+    "kernel": lambda: tw.Perceptron(features="S1", max_iter=4, kernel="rbf", n_jobs=1),
+    "svm": lambda: tw.HMSVM(features="S1", max_iter=4, tol=0.0, n_jobs=1),
+    "kernel svm": lambda: tw.HMSVM(features="S1", max_iter=4, tol=0.0, kernel="poly", n_jobs=1),
+    "boosting": lambda: tw.Boosting(features="S1", max_iter=8, every=2, features_per_round=2, n_jobs=1),
 }
 
 
@@ -184,7 +184,7 @@ def shards(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]:
             for k in range(len(found)):
                 found.dataset(k), found.dataset(k, 2), found.gold(k), found.place(k, 0), found.note(k)
             _finite(tw.fit_shards(tw.CRF(max_iter=1, n_jobs=1), found))
-            _finite(tw.fit_shards(tw.Perceptron(epochs=1, n_jobs=1), found, parts=rng.choice((1, 2))))
+            _finite(tw.fit_shards(tw.Perceptron(max_iter=1, n_jobs=1), found, parts=rng.choice((1, 2))))
         except tw.TagwiseError as error:
             outcome = f"refused: {type(error).__name__}"
         else:
@@ -192,7 +192,7 @@ def shards(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]:
         if rng.random() < 0.2:
             try:
                 tw.encode(_home() / "corpus.conll", place, features="default", shard_tokens=5)
-                tw.fit_shards(tw.Perceptron(epochs=1, n_jobs=1), tw.Shards(place))
+                tw.fit_shards(tw.Perceptron(max_iter=1, n_jobs=1), tw.Shards(place))
             except tw.TagwiseError as error:
                 return f"{outcome}, encoding again refused: {type(error).__name__}"
         return outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -114,19 +115,19 @@ def _crf(**params: Any) -> dict[str, Any]:
 
 
 def _online(**params: Any) -> dict[str, Any]:
-    return {"features": PLAIN, "epochs": 4, **params}
+    return {"features": PLAIN, "max_iter": 4, **params}
 
 
 KINDS: dict[str, Kind] = {
     "crf": Kind(tw.CRF, _crf()),
     "crf-sparse": Kind(tw.CRF, _crf(l1=0.2, l2=0.01, start_end=False)),
-    "crf-exp": Kind(tw.CRF, _crf(loss="pointwise_exp", cost=None, all_pairs=True, features="word[0]\n")),
+    "crf-exp": Kind(tw.CRF, _crf(loss="pointwise_exp", all_pairs=True, features="word[0]\n")),
     "crf-order2": Kind(tw.CRF, _crf(order=2)),
     "crf-order3": Kind(tw.CRF, _crf(order=3, features="word[0]\nword[-1].is_title?\n")),
     "crf-edges": Kind(tw.CRF, _crf(features=EDGES)),
     "crf-rules": Kind(tw.CRF, _crf(constraints=RULES)),
     "crf-once": Kind(tw.CRF, _crf(constraints=ONCE)),
-    "crf-auto": Kind(tw.CRF, _crf(constraints="auto", dictionary=2, dictionary_share=0.2)),
+    "crf-auto": Kind(tw.CRF, _crf(constraints="auto", dictionary=tw.Dictionary(2, share=0.2))),
     "crf-dictionary": Kind(tw.CRF, _crf(dictionary=2)),
     "crf-set": Kind(tw.CRF, _crf(features="S2")),
     "crf-columns": Kind(tw.CRF, _crf(features=COLUMNS), "corpus"),
@@ -138,28 +139,31 @@ KINDS: dict[str, Kind] = {
     "crf-sum": Kind(tw.CRF, _crf(features=CRFPP_WORDS + DERIVED + corpus.shapes, min_count=2)),
     "crf-attributes": Kind(tw.CRF, _crf(features="attributes"), "attributes"),
     "crf-odd": Kind(tw.CRF, _crf(), "odd"),
-    "perceptron": Kind(tw.Perceptron, _online(features=EDGES, seed=3)),
+    "perceptron": Kind(tw.Perceptron, _online(features=EDGES, random_state=3)),
     "perceptron-voted": Kind(tw.Perceptron, _online(voters=8, constraints="bio")),
-    "perceptron-history": Kind(tw.Perceptron, _online(history=(2, 3))),
-    "mira-endless": Kind(tw.MIRA, _online(history=(1, float("inf")), average=False)),
-    "perceptron-document": Kind(tw.Perceptron, _online(document=True, constraints="bio"), "corpus"),
+    "perceptron-history": Kind(tw.Perceptron, _online(lookback=(2, 3))),
+    "mira-endless": Kind(tw.MIRA, _online(lookback=(1, float("inf")), average=False)),
+    "perceptron-document": Kind(
+        tw.Perceptron, _online(lookback=tw.Lookback(document=True), constraints="bio"), "corpus"
+    ),
     "perceptron-poly": Kind(
-        tw.Perceptron, _online(kernel="poly", degree=3, coef=0.5, gamma=0.75, dictionary=2, constraints="bio")
+        tw.Perceptron,
+        _online(kernel=tw.Poly(degree=3, coef=0.5, gamma=0.75), dictionary=2, constraints="bio"),
     ),
     "perceptron-linear": Kind(tw.Perceptron, _online(kernel="linear", features="attributes"), "attributes"),
     "perceptron-own": Kind(tw.Perceptron, _online(kernel=corpus.cosine)),
     "mira": Kind(tw.MIRA, _online(k=2, cost="f1", C=0.5, dictionary=2)),
-    "mira-history": Kind(tw.MIRA, _online(history=(3, 2), document=True), "corpus"),
+    "mira-history": Kind(tw.MIRA, _online(lookback=tw.Lookback(3, 2, document=True)), "corpus"),
     "pa": Kind(tw.PassiveAggressive, _online(variant=2, C=0.25)),
-    "arow": Kind(tw.AROW, _online(gamma=0.5, variance=2.0, features=EDGES)),
-    "hmsvm": Kind(tw.HMSVM, {"features": "word[0]\n", "C": 0.5, "max_epochs": 5}),
+    "arow": Kind(tw.AROW, _online(r=0.5, variance=2.0, features=EDGES)),
+    "hmsvm": Kind(tw.HMSVM, {"features": "word[0]\n", "C": 0.5, "max_iter": 5}),
     "hmsvm-rbf": Kind(
-        tw.HMSVM, {"features": PLAIN, "kernel": "rbf", "gamma": 0.25, "max_epochs": 4, "constraints": "bio"}
+        tw.HMSVM, {"features": PLAIN, "kernel": tw.RBF(gamma=0.25), "max_iter": 4, "constraints": "bio"}
     ),
     "boosting": Kind(
-        tw.Boosting, {"features": PLAIN, "rounds": 60, "max_step": 2.0, "features_per_round": 1}
+        tw.Boosting, {"features": PLAIN, "max_iter": 60, "max_step": 2.0, "features_per_round": 1}
     ),
-    "hmm": Kind(tw.HMM, {"features": "S1", "smoothing": "additive", "delta": 0.5}),
+    "hmm": Kind(tw.HMM, {"features": "S1", "smoothing": 0.5}),
     "hmm-overlapping": Kind(tw.HMM, {"features": "word[0]\nword[-1]\n", "overlapping": True}),
     "memm": Kind(tw.MEMM, {"features": PLAIN, "l2": 0.1, "max_iter": 10}),
 }
@@ -167,7 +171,7 @@ KINDS: dict[str, Kind] = {
 #: Kinds that only have a file. Tests of `vectors`, label types and so on cover their parts.
 KEPT: dict[str, Kind] = {
     "crf-log-pointwise": Kind(tw.CRF, _crf(loss="pointwise_log", optimizer="cg")),
-    "crf-weighted": Kind(tw.CRF, _crf(cost={"B-PER": 2.0}, class_weight={"O": 0.5}, optimizer="lbfgs")),
+    "crf-weighted": Kind(tw.CRF, _crf(class_weight={"B-PER": math.exp(2.0), "O": 0.5}, optimizer="lbfgs")),
     "crf-vectors": Kind(tw.CRF, _crf(features="attributes"), "vectors"),
     "crf-vectors-words": Kind(tw.CRF, _crf(features=DERIVED + "word[0]\n"), "vectors and words"),
     "crf-wapiti": Kind(tw.CRF, _crf(features=WAPITI)),
@@ -178,16 +182,16 @@ KEPT: dict[str, Kind] = {
     ),
     "crf-int": Kind(tw.CRF, _crf(features="word[0]\n"), "int"),
     "perceptron-float": Kind(tw.Perceptron, _online(features="word[0]\n"), "float"),
-    "hmm-bool": Kind(tw.HMM, {"features": "S1", "unknown": "shape"}, "bool"),
+    "hmm-bool": Kind(tw.HMM, {"features": "S1", "unknown_words": "shape"}, "bool"),
     "mira-cost": Kind(tw.MIRA, _online(cost=corpus.misses, k=1)),
-    "mira-far": Kind(tw.MIRA, _online(history=(1, float("inf")), pool=4)),
+    "mira-far": Kind(tw.MIRA, _online(lookback=tw.Lookback(1, float("inf"), pool=4))),
     "mira-vectors": Kind(tw.MIRA, _online(features="word[0]\n"), "vectors and words"),
-    "memm-sparse": Kind(tw.MEMM, {"features": PLAIN, "l1": 0.05, "max_iter": 10}),
+    "memm-sparse": Kind(tw.MEMM, {"features": PLAIN, "l1": 0.05, "l2": 1.0, "max_iter": 10}),
     "hmsvm-sequence": Kind(
-        tw.HMSVM, {"features": PLAIN, "slack": "sequence", "max_epochs": 4, "dictionary": 2}
+        tw.HMSVM, {"features": PLAIN, "slack": "sequence", "max_iter": 4, "dictionary": 2}
     ),
-    "boosting-joint": Kind(tw.Boosting, {"features": PLAIN, "rounds": 2, "features_per_round": 64}),
-    "perceptron-budget": Kind(tw.Perceptron, _online(kernel="rbf", gamma=0.5, budget=12)),
+    "boosting-joint": Kind(tw.Boosting, {"features": PLAIN, "max_iter": 2, "features_per_round": 64}),
+    "perceptron-budget": Kind(tw.Perceptron, _online(kernel=tw.RBF(gamma=0.5, budget=12))),
 }
 
 

@@ -83,7 +83,7 @@ def prepare_train(folder: Path) -> None:
 def train(folder: Path) -> None:
     """Run `tagwise train`."""
     command("train", folder / "corpus.txt", "-o", folder / "out.tagwise", "--learner", "perceptron",
-            "--set", "epochs=3", "--n-jobs", 1, "-q")  # fmt: skip
+            "--set", "max_iter=3", "--n-jobs", 1, "-q")  # fmt: skip
 
 
 def check_train(folder: Path) -> None:
@@ -98,7 +98,7 @@ def check_train(folder: Path) -> None:
 def _train_long(out: Path, *more: object) -> None:
     """Run `tagwise train` with many epochs."""
     command("train", out.with_name("corpus.txt"), "-o", out, "--learner", "perceptron",
-            "--set", "epochs=30", "--n-jobs", 1, "-q", *more)  # fmt: skip
+            "--set", "max_iter=30", "--n-jobs", 1, "-q", *more)  # fmt: skip
 
 
 def prepare_checkpoint(folder: Path) -> None:
@@ -128,7 +128,7 @@ def check_checkpoint(folder: Path) -> None:
 def compare(folder: Path) -> None:
     """Run `tagwise compare` with a cache, tables and a report."""
     command("compare", "--train", folder / "corpus.txt", "--test", folder / "corpus.txt", "--learner", "hmm",
-            "--learner", "perceptron", "-f", "S1", "--set", "epochs=2", "--jobs", 0, "--n-jobs", 1,
+            "--learner", "perceptron", "-f", "S1", "--set", "max_iter=2", "--jobs", 0, "--n-jobs", 1,
             "--cache", folder / "cache", "-o", folder / "t.csv", "-o", folder / "t.md", "-o", folder / "t.json",
             "--report", folder / "r.html")  # fmt: skip
 

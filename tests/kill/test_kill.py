@@ -41,7 +41,7 @@ def test_killed_writers_leave_the_old_or_the_new_file() -> None:
 
 
 def boosted() -> tw.Tagger:
-    return tw.Boosting(features="word[0]\n", rounds=4).fit([["a", "b"]] * 3, [["X", "Y"]] * 3)
+    return tw.Boosting(features="word[0]\n", max_iter=4).fit([["a", "b"]] * 3, [["X", "Y"]] * 3)
 
 
 def corpus() -> tw.Corpus:
@@ -89,7 +89,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "save": ("m.tagwise", lambda path: boosted().save(path)),
     "save with state": (
         "m.tagwise",
-        lambda path: tw.Perceptron(epochs=1).fit([["a", "b"]], [["X", "Y"]]).save(path, state=True),
+        lambda path: tw.Perceptron(max_iter=1).fit([["a", "b"]], [["X", "Y"]]).save(path, state=True),
     ),
     "save pruned": ("m.tagwise", lambda path: boosted().save(path, prune=True)),
     "train": ("m.tagwise", trained),

@@ -68,7 +68,7 @@ class Kind(NamedTuple):
 FAST: dict[str, Any] = {"features": "S1", "max_iter": 4}
 
 
-ONLINE: dict[str, Any] = {"features": "S1", "epochs": 2}
+ONLINE: dict[str, Any] = {"features": "S1", "max_iter": 2}
 
 
 KINDS = {
@@ -81,18 +81,18 @@ KINDS = {
     "mira": Kind(lambda **p: tw.MIRA(**ONLINE, **p), probability=False),
     "pa": Kind(lambda **p: tw.PassiveAggressive(**ONLINE, **p), probability=False),
     "arow": Kind(lambda **p: tw.AROW(**ONLINE, **p), probability=False),
-    "hmsvm": Kind(lambda **p: tw.HMSVM(features="S1", max_epochs=2, **p), probability=False),
-    "history-2": Kind(lambda **p: tw.MIRA(**ONLINE, history=(2, 2), **p), True, False, False, False),
-    "history-3": Kind(lambda **p: tw.Perceptron(**ONLINE, history=(3, 3), **p), True, False, False, False),
+    "hmsvm": Kind(lambda **p: tw.HMSVM(features="S1", max_iter=2, **p), probability=False),
+    "history-2": Kind(lambda **p: tw.MIRA(**ONLINE, **p, lookback=(2, 2)), True, False, False, False),
+    "history-3": Kind(lambda **p: tw.Perceptron(**ONLINE, **p, lookback=(3, 3)), True, False, False, False),
     "kernel": Kind(
         lambda **p: tw.Perceptron(**ONLINE, kernel="poly", **p), True, False, False, False, beam=False
     ),
     "kernel-svm": Kind(
-        lambda **p: tw.HMSVM(features="S1", max_epochs=2, kernel="rbf", **p),
+        lambda **p: tw.HMSVM(features="S1", max_iter=2, kernel="rbf", **p),
         True, False, False, False, beam=False,
     ),
     "hmm": Kind(lambda **p: tw.HMM(rare=1, **p), False),
-    "boosting": Kind(lambda **p: tw.Boosting(features="S1", rounds=20, **p), False, False),
+    "boosting": Kind(lambda **p: tw.Boosting(features="S1", max_iter=20, **p), False, False),
     "memm": Kind(lambda **p: tw.MEMM(**FAST, **p), False, beam=False, local=True),
 }  # fmt: skip
 
@@ -100,7 +100,7 @@ KINDS = {
 @functools.cache
 def fitted(name: str, own: bool = False) -> tw.Tagger:
     """Return a tagger of each kind, without rules or with its own constraints and dictionary."""
-    more: dict[str, Any] = {"constraints": OWN, "dictionary": 2, "dictionary_share": 0.4} if own else {}
+    more: dict[str, Any] = {"constraints": OWN, "dictionary": tw.Dictionary(2, share=0.4)} if own else {}
     return KINDS[name].make(**more).fit(X, Y)  # type: ignore[no-any-return]
 
 

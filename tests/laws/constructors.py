@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tagwise import _core
-from tagwise.scores.kernels import Kernel
+from tagwise.scores.kernels import KernelFunction
 
 
 def _taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -59,17 +59,19 @@ def svm(data: _core.Dataset, layout: _core.Layout, **options: Any) -> _core.Svm:
     return _core.Svm(data, layout, _margins(options), limits=_limits(options), **options)
 
 
-def _kernel(kernel: Kernel, layout: _core.Layout, options: dict[str, Any]) -> _core.Kernel:
+def _kernel(kernel: KernelFunction, layout: _core.Layout, options: dict[str, Any]) -> _core.Kernel:
     return kernel.spec(layout.n_attributes, **_taken(options, "form", "cache_bytes"))
 
 
-def kernel_svm(data: _core.Dataset, layout: _core.Layout, kernel: Kernel, **options: Any) -> _core.KernelSvm:
+def kernel_svm(
+    data: _core.Dataset, layout: _core.Layout, kernel: KernelFunction, **options: Any
+) -> _core.KernelSvm:
     native, limits = _kernel(kernel, layout, options), _limits(options)
     return _core.KernelSvm(data, layout, native, _margins(options), limits=limits, **options)
 
 
 def kernel_perceptron(
-    data: _core.Dataset, layout: _core.Layout, kernel: Kernel, **options: Any
+    data: _core.Dataset, layout: _core.Layout, kernel: KernelFunction, **options: Any
 ) -> _core.KernelPerceptron:
     native = _kernel(kernel, layout, options)
     common = {"limits": _limits(options), "epochs": _epochs(options)}

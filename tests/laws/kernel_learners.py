@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tagwise import _core
-from tagwise.scores.kernels import Kernel
+from tagwise.scores.kernels import KernelFunction
 
 from . import constructors
 from .margins import encode
@@ -43,10 +43,10 @@ class KernelProblem:
         self.distinct = list(dict.fromkeys(rows))
         self.of = np.array([self.distinct.index(x) for x in rows])
 
-    def perceptron(self, kernel: Kernel, **parameters: Any) -> _core.KernelPerceptron:
+    def perceptron(self, kernel: KernelFunction, **parameters: Any) -> _core.KernelPerceptron:
         return constructors.kernel_perceptron(self.data, self.layout, kernel, **parameters)
 
-    def svm(self, kernel: Kernel, **parameters: Any) -> _core.KernelSvm:
+    def svm(self, kernel: KernelFunction, **parameters: Any) -> _core.KernelSvm:
         return constructors.kernel_svm(self.data, self.layout, kernel, **parameters)
 
     def split(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

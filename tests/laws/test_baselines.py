@@ -39,14 +39,14 @@ def all_paths(tagger: tw.Tagger, sentence: list[str]) -> dict[tuple[str, ...], f
     return {tuple(path): score for path, score in tagger.predict_kbest([sentence], n)[0]}
 
 
-@pytest.mark.parametrize("smoothing", ["additive", "witten_bell"])
+@pytest.mark.parametrize("smoothing", [0.3, "witten_bell"])
 @pytest.mark.parametrize("start_end", [True, False])
 @given(data=sentences(WORDS), new=st.lists(st.sampled_from([*WORDS, "new"]), min_size=1, max_size=3))
 def test_hmm_scores_are_log_probabilities(
-    smoothing: str, start_end: bool, data: Tokens, new: list[str]
+    smoothing: str | float, start_end: bool, data: Tokens, new: list[str]
 ) -> None:
     X, y = parts(data)
-    tagger = tw.HMM(smoothing=smoothing, delta=0.3, unknown="one", rare=2, start_end=start_end).fit(X, y)
+    tagger = tw.HMM(smoothing=smoothing, unknown_words="one", rare=2, start_end=start_end).fit(X, y)
     seen = Counter(w for s in X for w in s)
     kinds = {w: i + 1 for i, w in enumerate(sorted(w for w in seen if seen[w] >= 2))}  # 0: unknown
     labels = list(tagger.classes_)
@@ -57,7 +57,7 @@ def test_hmm_scores_are_log_probabilities(
         n = (n[0], n[1][:, :-1], np.zeros(0))
 
     def smooth(a: np.ndarray) -> np.ndarray:
-        return generative.additive(a, 0.3) if smoothing == "additive" else generative.witten_bell(a)
+        return generative.witten_bell(a) if isinstance(smoothing, str) else generative.additive(a, smoothing)
 
     emit, move = smooth(n[0]), smooth(n[1])
     if start_end:
@@ -75,7 +75,7 @@ def test_unknown_words_score_as_their_class(unknown: str, data: Tokens) -> None:
     """A new word scores like a rare one of its class. Classes are kinds that share the probability with words."""
     rare = [("going", 0), ("doing", 1), ("Oslo", 1)]
     X, y = parts([*data, rare])
-    tagger = tw.HMM(unknown=unknown, rare=2, smoothing="additive").fit(X, y)
+    tagger = tw.HMM(unknown_words=unknown, rare=2, smoothing=0.1).fit(X, y)
     assert all_paths(tagger, ["doing"]) == pytest.approx(all_paths(tagger, ["going"]), abs=1e-5)
     assert all_paths(tagger, ["swing"]) == pytest.approx(all_paths(tagger, ["going"]), abs=1e-5)
     new = "qq" if unknown == "shape" else "Paslo"  # lower case, or capital and -slo
@@ -86,12 +86,12 @@ def test_unknown_words_score_as_their_class(unknown: str, data: Tokens) -> None:
     assert strange[("y1",)] < seen[("y1",)]
 
 
-@pytest.mark.parametrize("smoothing", ["additive", "witten_bell"])
+@pytest.mark.parametrize("smoothing", [0.5, "witten_bell"])
 @given(p=problems(max_sentences=4), at=st.integers(0, 100))
-def test_overlapping_emissions_add_up(smoothing: str, p: Problem, at: int) -> None:
+def test_overlapping_emissions_add_up(smoothing: str | float, p: Problem, at: int) -> None:
     A, L, _ = p.shape
     X = [[{f"a{a}": float(v) for a, v in enumerate(x) if v} for x in s] for s in p.X]
-    tagger = tw.HMM(features="attributes", overlapping=True, smoothing=smoothing, delta=0.5)
+    tagger = tw.HMM(features="attributes", overlapping=True, smoothing=smoothing)
     tagger.fit(X, [[f"y{y}" for y in path] for path in p.y])
     labels = [int(name[1:]) for name in tagger.classes_]
     present = [a for a in range(A) if any(x[:, a].any() for x in p.X)]  # the vocabulary's attributes
@@ -105,7 +105,7 @@ def test_overlapping_emissions_add_up(smoothing: str, p: Problem, at: int) -> No
     move = move[np.ix_(labels, [*labels, L])]
 
     def smooth(n: np.ndarray) -> np.ndarray:
-        return generative.additive(n, 0.5) if smoothing == "additive" else generative.witten_bell(n)
+        return generative.witten_bell(n) if isinstance(smoothing, str) else generative.additive(n, smoothing)
 
     pick = at % len(p.X)
     emitted = smooth(emit[labels]) if present else np.ones((len(labels), 0))
@@ -206,7 +206,7 @@ def test_memm_stochastic_start_depends_on_the_sentences() -> None:
     X, Y = [["a", "b", "c"]] * 120 + [["b", "a", "b"]] * 60, [["X", "Y", "X"]] * 120 + [["Y", "X", "X"]] * 60
 
     def weights(n: int, seed: int) -> bytes:
-        tagger = tw.MEMM(features="word[0]\n", seed=seed, max_iter=8).fit(X * n, Y * n)
+        tagger = tw.MEMM(features="word[0]\n", random_state=seed, max_iter=8).fit(X * n, Y * n)
         return bytes(tagger.model_.scorer.weights.tobytes())
 
     assert weights(1, 0) == weights(1, 1)

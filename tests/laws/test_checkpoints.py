@@ -54,60 +54,66 @@ RUNS: dict[str, tuple[Callable[[], tw.Tagger], tw.Corpus]] = {
     "exp": (lambda: tw.CRF(features="S1", loss="exp", l2=0.1, max_iter=9, tol=0.0), SMALL),
     "second order": (lambda: tw.CRF(features="S1", order=2, l2=0.1, max_iter=8, tol=0.0), SMALL),
     "memm": (lambda: tw.MEMM(features="S1", l2=0.1, max_iter=9, tol=0.0), SMALL),
-    "perceptron": (lambda: tw.Perceptron(features="S1", epochs=6), SMALL),
-    "last weights": (lambda: tw.Perceptron(features="S1", epochs=6, average=False), SMALL),
-    "batch": (lambda: tw.Perceptron(features="S1", epochs=6, mode="batch"), SMALL),
-    "shards": (lambda: tw.Perceptron(features="S1", epochs=6, parts=3), SMALL),
-    "mira": (lambda: tw.MIRA(features="S1", epochs=6, k=3), SMALL),
-    "pa": (lambda: tw.PassiveAggressive(features="S1", epochs=6), SMALL),
-    "arow": (lambda: tw.AROW(features="S1", epochs=6), SMALL),
-    "voters": (lambda: tw.Perceptron(features="S1", epochs=6, voters=12), SMALL),
-    "history": (lambda: tw.Perceptron(features="S1", epochs=6, history=(2, 3)), TINY),
-    "history, last weights": (lambda: tw.MIRA(features="S1", epochs=6, history=(1, 2), average=False), TINY),
-    "document": (lambda: tw.Perceptron(features="S1", epochs=6, document=True), DOCUMENTS),
-    "kernel rows": (lambda: tw.Perceptron(features="S1", epochs=6, kernel="rbf", form="rows"), TINY),
+    "perceptron": (lambda: tw.Perceptron(features="S1", max_iter=6), SMALL),
+    "last weights": (lambda: tw.Perceptron(features="S1", max_iter=6, average=False), SMALL),
+    "batch": (lambda: tw.Perceptron(features="S1", max_iter=6, mode="batch"), SMALL),
+    "shards": (lambda: tw.Perceptron(features="S1", max_iter=6, parts=3), SMALL),
+    "mira": (lambda: tw.MIRA(features="S1", max_iter=6, k=3), SMALL),
+    "pa": (lambda: tw.PassiveAggressive(features="S1", max_iter=6), SMALL),
+    "arow": (lambda: tw.AROW(features="S1", max_iter=6), SMALL),
+    "voters": (lambda: tw.Perceptron(features="S1", max_iter=6, voters=12), SMALL),
+    "lookback": (lambda: tw.Perceptron(features="S1", max_iter=6, lookback=(2, 3)), TINY),
+    "document": (
+        lambda: tw.Perceptron(features="S1", max_iter=6, lookback=tw.Lookback(document=True)),
+        DOCUMENTS,
+    ),
+    "lookback, last weights": (
+        lambda: tw.MIRA(features="S1", max_iter=6, lookback=(1, 2), average=False),
+        TINY,
+    ),
+    "kernel rows": (lambda: tw.Perceptron(features="S1", max_iter=6, kernel="rbf"), TINY),
     "kernel, written out": (
-        lambda: tw.Perceptron(features="S1", epochs=6, kernel="poly", form="expanded", average=False),
+        lambda: tw.Perceptron(features="S1", max_iter=6, kernel=tw.Poly(form="expanded"), average=False),
         TINY,
     ),
     "kernel, budget": (
-        lambda: tw.Perceptron(features="S1", epochs=6, kernel="poly", form="rows", budget=9),
+        lambda: tw.Perceptron(features="S1", max_iter=6, kernel=tw.Poly(form="rows", budget=9)),
         TINY,
     ),
-    "svm": (lambda: tw.HMSVM(features="S1", max_epochs=6, tol=0.0), SMALL),
+    "svm": (lambda: tw.HMSVM(features="S1", max_iter=6, tol=0.0), SMALL),
     "svm, a slack a path": (
-        lambda: tw.HMSVM(features="S1", max_epochs=6, tol=0.0, slack="sequence", max_paths=4),
+        lambda: tw.HMSVM(features="S1", max_iter=6, tol=0.0, slack=("sequence", 4)),
         TINY,
     ),
     "svm, converges": (lambda: tw.HMSVM(features="S1", C=0.1, tol=1e-2, rescale="margin"), SMALL),
-    "svm, kernel": (lambda: tw.HMSVM(features="S1", max_epochs=6, tol=0.0, kernel="rbf"), TINY),
+    "svm, kernel": (lambda: tw.HMSVM(features="S1", max_iter=6, tol=0.0, kernel="rbf"), TINY),
     "svm, kernel written out": (
-        lambda: tw.HMSVM(features="S1", max_epochs=6, tol=0.0, kernel="poly", form="expanded"),
+        lambda: tw.HMSVM(features="S1", max_iter=6, tol=0.0, kernel=tw.Poly(form="expanded")),
         TINY,
     ),
     "boosting": (
-        lambda: tw.Boosting(features="S1", rounds=12, every=2, features_per_round=20, seed=3),
+        lambda: tw.Boosting(features="S1", max_iter=12, every=2, features_per_round=20, random_state=3),
         SMALL,
     ),
     "boosting, one by one": (
         lambda: tw.Boosting(
-            features="S1", rounds=24, every=4, features_per_round=1, bound="loose", candidates=0.5
+            features="S1", max_iter=24, every=4, features_per_round=1, bound="loose", candidates=0.5
         ),
         SMALL,
     ),
     "boosting, apart": (
         lambda: tw.Boosting(
-            features="S1", rounds=12, every=2, features_per_round=4, overlap=False, step="line_search"
+            features="S1", max_iter=12, every=2, features_per_round=4, overlap=False, step="line_search"
         ),
         SMALL,
     ),
     "boosting, exact": (
-        lambda: tw.Boosting(features="S1", rounds=6, every=1, features_per_round=2, bound="exact"),
+        lambda: tw.Boosting(features="S1", max_iter=6, every=1, features_per_round=2, bound="exact"),
         TINY[:4],
     ),
     "boosting, pointwise": (
         lambda: tw.Boosting(
-            features="S1", rounds=12, every=2, features_per_round=9, loss="pointwise_exp", step="bound"
+            features="S1", max_iter=12, every=2, features_per_round=9, loss="pointwise_exp", step="bound"
         ),
         SMALL,
     ),
@@ -180,7 +186,7 @@ def test_resume_runs_only_the_remaining_iterations(tmp_path: Path) -> None:
     Without it all run, and the file is that of the new run.
     """
     path, seen = tmp_path / "c", []
-    tagger = tw.Perceptron(features="S1", epochs=5)
+    tagger = tw.Perceptron(features="S1", max_iter=5)
     with pytest.raises(Died):
         tagger.fit(SMALL, checkpoint=Checkpoint(path, every=1), callbacks=[dying(4)])
     tagger.fit(
@@ -191,7 +197,7 @@ def test_resume_runs_only_the_remaining_iterations(tmp_path: Path) -> None:
     assert seen == [4, 5]
     tagger.fit(SMALL, checkpoint=Checkpoint(path), callbacks=[lambda entry: seen.append(entry.iteration)])
     assert seen[2:] == [1, 2, 3, 4, 5]
-    other = tw.Perceptron(features="S1", epochs=7).fit(SMALL, checkpoint=Checkpoint(path, every=1))
+    other = tw.Perceptron(features="S1", max_iter=7).fit(SMALL, checkpoint=Checkpoint(path, every=1))
     assert StoredCheckpoint(str(path)).header["run"]["params"]["epochs"] == 7
     assert len(other.history_) == 7
 
@@ -288,7 +294,7 @@ def test_checkpoint_of_another_run_is_rejected(tmp_path: Path) -> None:
 def test_damaged_checkpoint_is_rejected(tmp_path: Path) -> None:
     """The error names the file and the remedy. Nothing in the file is used or unpickled."""
     path = tmp_path / "c"
-    tagger = tw.Perceptron(features="S1", epochs=2)
+    tagger = tw.Perceptron(features="S1", max_iter=2)
     tagger.fit(SMALL, checkpoint=Checkpoint(path, every=1))
     whole = path.read_bytes()
     middle = len(whole) // 2
@@ -316,7 +322,7 @@ def test_damaged_checkpoint_is_rejected(tmp_path: Path) -> None:
 def test_checkpoint_arrays_are_bounded_by_the_file_size(tmp_path: Path) -> None:
     """Arrays are neither compressed nor shared, and arrays of another run are never read."""
     path = tmp_path / "c"
-    tagger = tw.Perceptron(features="S1", epochs=2)
+    tagger = tw.Perceptron(features="S1", max_iter=2)
     tagger.fit(SMALL, checkpoint=Checkpoint(path, every=1))
     forged = Forgery.of(path)
     forged.header["learner"]["plain"] = forged.header["loop"]["best"] = {"array": "0"}
@@ -325,8 +331,8 @@ def test_checkpoint_arrays_are_bounded_by_the_file_size(tmp_path: Path) -> None:
         tagger.fit(SMALL, checkpoint=Checkpoint(path, resume=True))
     with path.open("r+b") as file:  # the run is compared first, so a file of a terabyte is rejected at once
         file.truncate(1 << 40)
-    with pytest.raises(tw.exceptions.TrainingError, match="another run: epochs was 2 and is 3 now"):
-        tw.Perceptron(features="S1", epochs=3).fit(SMALL, checkpoint=Checkpoint(path, resume=True))
+    with pytest.raises(tw.exceptions.TrainingError, match="another run: max_iter was 2 and is 3 now"):
+        tw.Perceptron(features="S1", max_iter=3).fit(SMALL, checkpoint=Checkpoint(path, resume=True))
 
 
 @pytest.mark.parametrize(
@@ -357,7 +363,7 @@ def test_other_files_are_not_replaced_by_checkpoints(tmp_path: Path) -> None:
     tw.write(TINY, source, "conll")
     for resume in (False, True):
         with pytest.raises(tw.exceptions.TrainingError, match=r"m\.checkpoint.*not a checkpoint"):
-            tw.Perceptron(features="S1", epochs=2).fit(SMALL, checkpoint=Checkpoint(path, resume=resume))
+            tw.Perceptron(features="S1", max_iter=2).fit(SMALL, checkpoint=Checkpoint(path, resume=resume))
     for learner in ("perceptron", "hmm"):
         options = ("-q", "-f", "S1", "--learner", learner, "-o", tmp_path / "m", "--checkpoint", "every=5m")
         done = invoke("train", source, *options)
@@ -376,13 +382,13 @@ def test_paths_that_are_not_regular_files_are_rejected(kind: str, tmp_path: Path
         path.symlink_to("/dev/zero" if kind == "device" else tmp_path / "nowhere")
     for resume in (False, True):
         with pytest.raises(tw.exceptions.TrainingError, match=str(path)):
-            tw.Perceptron(features="S1", epochs=2).fit(TINY, checkpoint=Checkpoint(path, resume=resume))
+            tw.Perceptron(features="S1", max_iter=2).fit(TINY, checkpoint=Checkpoint(path, resume=resume))
 
 
 def test_unwritable_checkpoint_raises(tmp_path: Path) -> None:
     """A checkpoint that was requested and cannot be written raises FileError."""
     with pytest.raises(tw.exceptions.FileError, match="nowhere"):
-        tw.Perceptron(features="S1", epochs=2).fit(
+        tw.Perceptron(features="S1", max_iter=2).fit(
             SMALL, checkpoint=Checkpoint(tmp_path / "nowhere" / "c", every=1)
         )
 
@@ -408,16 +414,16 @@ def test_hmm_writes_no_checkpoint(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     [
         (tw.HMSVM, {"C": 2.0}, "C was 1.0 and is 2.0 now"),
         (tw.Boosting, {"max_step": 2.0}, "max_step was 5.0 and is 2.0 now"),
-        (tw.Perceptron, {"history": (1, 2)}, "history was None and is"),
+        (tw.Perceptron, {"lookback": (1, 2)}, "lookback was None and is"),
         (tw.Perceptron, {"kernel": "poly"}, "kernel was None and is 'poly' now"),
-        (tw.Perceptron, {"document": True}, "document was False and is True now"),
+        (tw.Perceptron, {"lookback": tw.Lookback(document=True)}, "lookback was None and is"),
     ],
 )
 def test_checkpoints_with_other_parameters_are_rejected(
     make: Any, other: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     """A checkpoint of other parameters, sentences or documents is rejected, as for a CRF."""
-    few = {tw.HMSVM: {"max_epochs": 2}, tw.Boosting: {"rounds": 2, "every": 1}}.get(make, {"epochs": 2})
+    few = {tw.HMSVM: {"max_iter": 2}, tw.Boosting: {"max_iter": 2, "every": 1}}.get(make, {"max_iter": 2})
     kept = Checkpoint(tmp_path / "c", every=1, resume=True)
     make(features="S1", **few).fit(DOCUMENTS, checkpoint=kept)
     with pytest.raises(tw.exceptions.TrainingError, match=message):

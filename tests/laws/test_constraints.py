@@ -16,7 +16,7 @@ from tagwise import _core
 from tagwise.base.parameters import parameters_of
 from tagwise.corpus import schemes
 from tagwise.scores.constraints import Constraints, intersect, scheme_of
-from tagwise.scores.dictionary import Dictionary
+from tagwise.scores.dictionary import TagDictionary
 
 from . import valid_paths
 
@@ -68,7 +68,7 @@ def test_scheme_is_inferred_from_transitions(scheme: str) -> None:
     spans = [[("PER", 0, 2), ("PER", 2, 3), ("LOC", 4, 5)], [("LOC", 1, 3)]]
     y = [schemes.from_spans(s, 6, scheme) for s in spans]
     X = [[f"w{t}" for t in range(6)] for _ in y]
-    tagger = tw.Perceptron(features="S1", epochs=1).fit(X, y)
+    tagger = tw.Perceptron(features="S1", max_iter=1).fit(X, y)
     assert scheme_of(tagger.classes_, tagger.model_.scorer.layout) == scheme
     assert scheme_of(["NN", "VB"], None) is None
 
@@ -99,11 +99,11 @@ def test_feasibility_matches_enumeration(seed: int) -> None:
 # -- labels that occur once -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("params", [{}, {"history": (1, 2)}])
+@pytest.mark.parametrize("params", [{}, {"lookback": (1, 2)}])
 def test_once_constraint_is_enforced_by_kbest_lists(params: dict[str, Any]) -> None:
     X = [["1", "a", "2", "b"], ["a", "1", "b", "2"]]
     y = [["NUM", "STR", "O", "STR"], ["STR", "NUM", "STR", "O"]]
-    tagger = tw.MIRA(features="S1", epochs=5, **params).fit(X, y)
+    tagger = tw.MIRA(features="S1", max_iter=5, **params).fit(X, y)
     assert tagger.predict(X) == y
     for labels in tagger.predict(X, constraints={"once": ["STR"]}):
         assert sum(z == "STR" != a for a, z in zip(["", *labels], labels)) <= 1
@@ -132,10 +132,10 @@ def noisy(scheme: str, n: int = 120, seed: int = 0) -> tuple[list[list[str]], li
 LEARNERS = [
     lambda **p: tw.CRF(features="S1", max_iter=30, **p),
     lambda **p: tw.CRF(features="S1", max_iter=20, loss="pointwise_log", **p),
-    lambda **p: tw.Perceptron(features="S1", epochs=3, **p),
-    lambda **p: tw.MIRA(features="S1", epochs=3, **p),
-    lambda **p: tw.MIRA(features="S1", epochs=3, history=(2, 3), **p),
-    lambda **p: tw.AROW(features="S1", epochs=3, **p),
+    lambda **p: tw.Perceptron(features="S1", max_iter=3, **p),
+    lambda **p: tw.MIRA(features="S1", max_iter=3, **p),
+    lambda **p: tw.MIRA(features="S1", max_iter=3, lookback=(2, 3), **p),
+    lambda **p: tw.AROW(features="S1", max_iter=3, **p),
 ]
 
 
@@ -189,16 +189,16 @@ def test_gold_outside_the_constraints_is_named() -> None:
 def test_dictionary_equals_counts() -> None:
     words = [["a", "a", "a", "b", "b"], ["a", "c"]]
     gold = np.array([0, 0, 1, 1, 1, 0, 2], dtype=np.uint16)
-    found = Dictionary.build(words, gold, 3, 2)
+    found = TagDictionary.build(words, gold, 3, 2)
     assert {w: np.flatnonzero(found.sets[row]).tolist() for w, row in found.of.items()} == {
         "a": [0, 1],
         "b": [1],
     }
-    strict = Dictionary.build(words, gold, 3, 2, share=0.5)
+    strict = TagDictionary.build(words, gold, 3, 2, share=0.5)
     assert np.flatnonzero(strict.sets[strict.of["a"]]).tolist() == [0]
     sets, of = found.support([["c", "b"], ["a"]])
     assert sets[of].tolist() == [[True, True, True], [False, True, False], [True, True, False]]
-    again = Dictionary.from_arrays(found.arrays(), 3)
+    again = TagDictionary.from_arrays(found.arrays(), 3)
     assert again.of == found.of
     np.testing.assert_array_equal(again.sets, found.sets)
 
@@ -214,7 +214,7 @@ def test_known_words_get_labels_of_the_dictionary(make: Any, share: float, tmp_p
     assert (
         len(seen["x"]) < 5 if share else len(seen["x"]) == 5
     )  # x occurs with every label, with most of them rarely
-    tagger = make(dictionary=3, dictionary_share=share, constraints="auto").fit(X, y)
+    tagger = make(dictionary=tw.Dictionary(3, share=share), constraints="auto").fit(X, y)
     kept = free = 0
     found = tagger.predict(test)
     for words, path in zip(test, found):

@@ -101,15 +101,15 @@ def test_losses_and_gradients_equal_those_of_dicts(
 
 LEARNERS: dict[str, dict[str, Any]] = {
     **{f"crf-{loss}": {"loss": loss, "optimizer": "lbfgs", "max_iter": 8} for loss in _core.LOSSES},
-    "perceptron": {"epochs": 3},
-    "mira": {"epochs": 2},
-    "pa": {"epochs": 2},
-    "arow": {"epochs": 2},
+    "perceptron": {"max_iter": 3},
+    "mira": {"max_iter": 2},
+    "pa": {"max_iter": 2},
+    "arow": {"max_iter": 2},
     "hmsvm": {},
     "memm": {"max_iter": 8},
-    "boosting": {"rounds": 15, "step": "bound"},
+    "boosting": {"max_iter": 15, "step": "bound"},
     "boosting-joint": {
-        "rounds": 2
+        "max_iter": 2
     },  # steps in single precision: few enough rounds that rounding errors stay small
 }
 

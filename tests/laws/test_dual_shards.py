@@ -353,7 +353,7 @@ def test_parts_ascend_independently_and_their_mean_is_added(
             core = _core.Dual(data, layout, 0.7 / n, sweeps=SWEEPS)
             core.epoch(5 + i)
             w += core.weights() / n
-        given = {"optimizer": "dual", "l2": 0.7, "tol": 0.0, "max_iter": 1, "seed": 5}
+        given = {"optimizer": "dual", "l2": 0.7, "tol": 0.0, "max_iter": 1, "random_state": 5}
         with monkeypatch.context() as patched:
             patched.setattr(dual, "MOST", 1)
             tagger = tw.fit_shards(tw.CRF(**given), made, parts=n)

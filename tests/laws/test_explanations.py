@@ -37,11 +37,11 @@ MODELS = {
     "crf without ends": lambda: tw.CRF(features="S1", max_iter=15, start_end=False),
     "crf ruled": lambda: tw.CRF(features="S2", max_iter=15, constraints="auto"),
     "crf exp": lambda: tw.CRF(features="S2", max_iter=15, loss="exp"),
-    "perceptron": lambda: tw.Perceptron(features="S2", epochs=4),
-    "mira": lambda: tw.MIRA(features="S2", epochs=4, k=3),
-    "pa": lambda: tw.PassiveAggressive(features="S2", epochs=3),
+    "perceptron": lambda: tw.Perceptron(features="S2", max_iter=4),
+    "mira": lambda: tw.MIRA(features="S2", max_iter=4, k=3),
+    "pa": lambda: tw.PassiveAggressive(features="S2", max_iter=3),
     "hmsvm": lambda: tw.HMSVM(features="S2"),
-    "boosting": lambda: tw.Boosting(features="S2", rounds=40),
+    "boosting": lambda: tw.Boosting(features="S2", max_iter=40),
     "hmm": lambda: tw.HMM(features="S1"),
     "memm": lambda: tw.MEMM(features="S2", max_iter=15),
     "memm without ends": lambda: tw.MEMM(features="S2", max_iter=15, start_end=False),
@@ -223,7 +223,7 @@ def test_unsupported_explanations_are_rejected() -> None:
     with pytest.raises(ParameterError, match="no tokens"):
         tagger.explain([])
     for other in (
-        tw.Perceptron(features="S1", epochs=2, kernel="poly"),
+        tw.Perceptron(features="S1", max_iter=2, kernel="poly"),
         tw.CRF(features="S1", max_iter=2, order=2),
     ):
         with pytest.raises(ParameterError, match="model with"):

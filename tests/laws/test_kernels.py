@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.scores.kernels import Kernel, KernelScorer, TokenMatrix
+from tagwise.scores.kernels import KernelFunction, KernelScorer, TokenMatrix
 
 from . import constructors
 from .kernel_learners import TWIN, KernelProblem, random_sparse
@@ -21,8 +21,8 @@ from .online import run as run_epochs
 from .reference import chain, perceptron, svm
 from .strategies import Problem, problems, wholes
 
-LINEAR, POLY, RBF = Kernel("linear"), Kernel("poly", 2, 1.0), Kernel("rbf", gamma=0.3)
-CUBIC, FLAT = Kernel("poly", 3, 0.5), Kernel("poly", 2, 1.0, 0.05)
+LINEAR, POLY, RBF = KernelFunction("linear"), KernelFunction("poly", 2, 1.0), KernelFunction("rbf", gamma=0.3)
+CUBIC, FLAT = KernelFunction("poly", 3, 0.5), KernelFunction("poly", 2, 1.0, 0.05)
 BIG = 1 << 24
 
 
@@ -57,7 +57,9 @@ class Rules:
 @pytest.mark.parametrize("kernel", [LINEAR, POLY], ids=lambda k: k.name)
 @pytest.mark.parametrize("form", ["rows", "expanded"])
 @given(p=problems(values=wholes(), max_sentences=4), seed=st.integers(0, 99))
-def test_dual_perceptron_matches_the_reference(kernel: Kernel, form: str, p: Problem, seed: int) -> None:
+def test_dual_perceptron_matches_the_reference(
+    kernel: KernelFunction, form: str, p: Problem, seed: int
+) -> None:
     """With integers the betas are equal to the bit, and so are the averages."""
     order = orders(p, 4, seed)
     twins = perceptron.dual_perceptron(p.X, p.y, p.shape.labels, order, TWIN[kernel.name])
@@ -131,7 +133,7 @@ def test_budget_limits_the_support_and_a_large_one_has_no_effect() -> None:
 @pytest.mark.parametrize("slack", ["instance", "sequence"])
 @settings(max_examples=8)
 @given(p=problems(max_sentences=2, max_tokens=3, max_labels=2, max_attributes=3))
-def test_kernel_svm_solves_the_quadratic_program(kernel: Kernel, slack: str, p: Problem) -> None:
+def test_kernel_svm_solves_the_quadratic_program(kernel: KernelFunction, slack: str, p: Problem) -> None:
     G, pairs = svm.gram(p.X, p.y, p.shape.labels, TWIN[kernel.name])
     sentence = np.array([i for i, _ in pairs])
     alpha = svm._dual(G / 4, np.ones(len(pairs)), sentence, 0.6, slack)
@@ -150,7 +152,7 @@ def test_kernel_svm_solves_the_quadratic_program(kernel: Kernel, slack: str, p: 
     p=problems(max_sentences=2, max_tokens=3, max_labels=3, max_attributes=3), seed=st.integers(0, 1 << 16)
 )
 def test_constrained_svm_solves_the_program_over_valid_paths(
-    kernel: Kernel, slack: str, p: Problem, seed: int
+    kernel: KernelFunction, slack: str, p: Problem, seed: int
 ) -> None:
     """With forbidden transitions and allowed labels the optimum is over the valid paths, without other alphas."""
     limits = Rules(p, seed)
@@ -221,14 +223,14 @@ def test_svm_results_do_not_depend_on_threads_or_cache() -> None:
 # -- models of support tokens -----------------------------------------------------------------------------
 
 
-def value(kernel: Kernel, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def value(kernel: KernelFunction, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if kernel.name == "rbf":
         return perceptron.rbf(kernel.gamma)(a, b)
     return a @ b.T if kernel.name == "linear" else (kernel.coef + kernel.gamma * a @ b.T) ** kernel.degree
 
 
 def random_model(
-    k: KernelProblem, kernel: Kernel, seed: int, form: str = "auto"
+    k: KernelProblem, kernel: KernelFunction, seed: int, form: str = "auto"
 ) -> tuple[np.ndarray, KernelScorer]:
     rng = np.random.default_rng(seed)
     beta = rng.normal(size=(len(k.distinct), k.labels)) * (rng.random((len(k.distinct), k.labels)) < 0.3)
@@ -241,7 +243,7 @@ def random_model(
 @pytest.mark.parametrize("kernel", [LINEAR, POLY, CUBIC, FLAT, RBF], ids=lambda k: f"{k.name}{k.degree}")
 @pytest.mark.parametrize("values", [False, True])
 @pytest.mark.parametrize("form", ["rows", "expanded"])
-def test_scores_are_sums_over_support_tokens(kernel: Kernel, values: bool, form: str) -> None:
+def test_scores_are_sums_over_support_tokens(kernel: KernelFunction, values: bool, form: str) -> None:
     if form == "expanded" and kernel in (CUBIC, RBF):
         with pytest.raises(ValueError, match="written out"):
             random_model(KernelProblem(random_sparse(3)), kernel, 0, form)
@@ -276,7 +278,7 @@ def test_scores_are_sums_over_support_tokens(kernel: Kernel, values: bool, form:
 
 
 @pytest.mark.parametrize("kernel", [LINEAR, POLY, RBF], ids=lambda k: k.name)
-def test_prediction_obeys_support_and_ignores_threads(kernel: Kernel) -> None:
+def test_prediction_obeys_support_and_ignores_threads(kernel: KernelFunction) -> None:
     k = KernelProblem(random_sparse(7))
     _, scorer = random_model(k, kernel, 1)
     free = scorer.viterbi(k.data, n_jobs=1)
@@ -315,7 +317,7 @@ def polynomial_function(a: TokenMatrix, b: TokenMatrix) -> np.ndarray:
 @pytest.mark.parametrize("values", [False, True])
 def test_kernel_functions_equal_the_native_kernel(values: bool) -> None:
     k = KernelProblem(random_sparse(9, n=12, values=values))
-    mine = Kernel("function", function=polynomial_function)
+    mine = KernelFunction("function", function=polynomial_function)
     a, b = k.perceptron(mine), k.perceptron(POLY, form="rows")
     for _ in range(2):
         a.epoch()
@@ -357,7 +359,7 @@ def test_errors_of_kernel_functions_propagate() -> None:
         (broken, KeyError, "mine"),
         (lambda a, b: np.zeros((1, 1)), ValueError, shape),
     ):
-        kernel = Kernel("function", function=bad)
+        kernel = KernelFunction("function", function=bad)
         with pytest.raises(error, match=message):
             k.perceptron(kernel).epoch()
         with pytest.raises(error, match=message):
@@ -370,13 +372,13 @@ def test_errors_of_kernel_functions_propagate() -> None:
 def test_invalid_kernels_are_rejected() -> None:
     k = KernelProblem(random_sparse(1, n=4))
     for bad, message in (
-        (Kernel("poly", 0), "degree from 1 to 64 .* got degree 0 and coef 1"),
-        (Kernel("poly", 65), "degree from 1 to 64 .* got degree 65 and coef 1"),
-        (Kernel("poly", 2, -1.0), "finite coef >= 0, got degree 2 and coef -1"),
-        (Kernel("poly", gamma=0.0), "polynomial kernel needs a finite gamma > 0, got 0"),
-        (Kernel("rbf", gamma=0.0), "rbf kernel needs a finite gamma > 0, got 0"),
-        (Kernel("rbf", gamma=np.nan), "rbf kernel needs a finite gamma > 0, got NaN"),
-        (Kernel("other"), 'no kernel "other"; there are: linear, poly, rbf'),
+        (KernelFunction("poly", 0), "degree from 1 to 64 .* got degree 0 and coef 1"),
+        (KernelFunction("poly", 65), "degree from 1 to 64 .* got degree 65 and coef 1"),
+        (KernelFunction("poly", 2, -1.0), "finite coef >= 0, got degree 2 and coef -1"),
+        (KernelFunction("poly", gamma=0.0), "polynomial kernel needs a finite gamma > 0, got 0"),
+        (KernelFunction("rbf", gamma=0.0), "rbf kernel needs a finite gamma > 0, got 0"),
+        (KernelFunction("rbf", gamma=np.nan), "rbf kernel needs a finite gamma > 0, got NaN"),
+        (KernelFunction("other"), 'no kernel "other"; there are: linear, poly, rbf'),
     ):
         with pytest.raises(ValueError, match=message):
             k.perceptron(bad)

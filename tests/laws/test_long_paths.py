@@ -14,7 +14,7 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.scores.lookback import Lookback
+from tagwise.scores.lookback import LookbackWeights
 
 from .paths import forced
 
@@ -182,7 +182,7 @@ def test_lists_of_paths(code_path: str, labels: int, edges: float, level: str) -
 @pytest.mark.parametrize("code_path", ["", "broad"])
 def test_searches_with_history(m: int, p: int, code_path: str, level: str) -> None:
     """Cells of m labels, exact for m >= p, match a double-precision search over pairs of labels."""
-    L, settings = 5, Lookback(m, p)
+    L, settings = 5, LookbackWeights(m, p)
     far = np.random.default_rng(6).normal(0.3, 0.5, len(settings.terms(L))).astype(np.float32)
     history = settings.with_weights(far).native(L)
     table = far.reshape(L, L).astype(np.float64) if p == 2 else np.zeros((L, L))
@@ -216,7 +216,7 @@ def beam(case: Case, width: int) -> float:
 
 def test_beams() -> None:
     """A beam finds the path of double precision for any length, and the score is that of the path."""
-    nothing = Lookback().with_weights(np.zeros(0, dtype=np.float32)).native(5)
+    nothing = LookbackWeights().with_weights(np.zeros(0, dtype=np.float32)).native(5)
     for length in (129, 1_500):
         case = model(5).case(length)
         _, scores, labels = nothing.kbest(model(5).scorer(), case.data, 1, beam=8, n_jobs=1)
@@ -229,7 +229,7 @@ def test_taggers() -> None:
     rng = np.random.default_rng(8)
     X = [[f"w{i}" for i in rng.integers(30, size=15_000)]]
     Y = [[f"L{int(w[1:]) % 3 if rng.random() < 0.7 else rng.integers(3)}" for w in X[0]]]
-    for tagger in (tw.CRF(features="S1", max_iter=5, l2=0.01), tw.Perceptron(features="S1", epochs=1)):
+    for tagger in (tw.CRF(features="S1", max_iter=5, l2=0.01), tw.Perceptron(features="S1", max_iter=1)):
         tagger.fit(X, Y)
         ((path, found), *_) = tagger.predict_kbest(X, 2)[0]
         with forced("log"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -265,15 +266,15 @@ RULE: dict[str, Any] = {"once": ["NUM", "STREET", "TOWN"]}
 LEARNERS = [
     lambda **p: tw.CRF(features="S1", max_iter=25, **p),
     lambda **p: tw.CRF(features="S1", max_iter=15, loss="exp", **p),
-    lambda **p: tw.CRF(features="S1", max_iter=25, cost=1.0, **p),
-    lambda **p: tw.Perceptron(features="S1", epochs=4, **p),
-    lambda **p: tw.Perceptron(features="S1", epochs=4, mode="batch", **p),
-    lambda **p: tw.Perceptron(features="S1", epochs=4, parts=2, **p),
-    lambda **p: tw.MIRA(features="S1", epochs=4, **p),
-    lambda **p: tw.MIRA(features="S1", epochs=4, augment=True, **p),
-    lambda **p: tw.MIRA(features="S1", epochs=4, history=(1, 2), **p),
-    lambda **p: tw.PassiveAggressive(features="S1", epochs=4, **p),
-    lambda **p: tw.AROW(features="S1", epochs=4, **p),
+    lambda **p: tw.CRF(features="S1", max_iter=25, class_weight=math.e, **p),
+    lambda **p: tw.Perceptron(features="S1", max_iter=4, **p),
+    lambda **p: tw.Perceptron(features="S1", max_iter=4, mode="batch", **p),
+    lambda **p: tw.Perceptron(features="S1", max_iter=4, parts=2, **p),
+    lambda **p: tw.MIRA(features="S1", max_iter=4, **p),
+    lambda **p: tw.MIRA(features="S1", max_iter=4, augment=True, **p),
+    lambda **p: tw.MIRA(features="S1", max_iter=4, lookback=(1, 2), **p),
+    lambda **p: tw.PassiveAggressive(features="S1", max_iter=4, **p),
+    lambda **p: tw.AROW(features="S1", max_iter=4, **p),
 ]
 
 

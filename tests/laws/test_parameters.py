@@ -75,7 +75,7 @@ def test_set_params_sets_parameters_by_name(learner: str) -> None:
     """`set_params` changes the named parameters, returns the tagger, and rejects unknown names."""
     kind = LEARNERS[learner]
     tagger = kind()
-    name, value = ("delta", 0.7) if learner == "hmm" else ("min_count", 3)
+    name, value = ("rare", 3) if learner == "hmm" else ("min_count", 3)
     assert tagger.set_params(**{name: value}) is tagger
     assert tagger.get_params() == {**DEFAULTS[learner], name: value}
     assert kind(**{name: value}).get_params() == tagger.get_params()

@@ -16,7 +16,7 @@ X = [[f"w{rng.integers(6)}" for _ in range(n)] for n in (3, 1, 4, 2, 4, 3)]
 Y = [[f"L{rng.integers(3)}" for _ in x] for x in X]
 LEARNERS = [
     tw.CRF(features="S1", max_iter=8),
-    tw.Perceptron(features="S1", epochs=2),
+    tw.Perceptron(features="S1", max_iter=2),
     tw.HMSVM(features="S1", kernel="poly"),
 ]
 
@@ -146,7 +146,7 @@ def test_invalid_calls_are_rejected() -> None:
         tagger.model_.ranks(X, Y, k=1)
     with pytest.raises(tw.exceptions.CorpusError, match="Give one label"):
         tagger.model_.ranks(X, [y[:-1] for y in Y])
-    history = tw.Perceptron(features="S1", epochs=1, history=(1, 3)).fit(X, Y)
+    history = tw.Perceptron(features="S1", max_iter=1, lookback=(1, 3)).fit(X, Y)
     with pytest.raises(tw.exceptions.ParameterError, match="no exact k-best lists"):
         history.model_.ranks(X, Y)
 

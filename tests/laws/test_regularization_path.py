@@ -184,11 +184,11 @@ def test_corpora_replace_lists() -> None:
 
 def test_learners_without_warm_start_train_each_step_separately() -> None:
     """Each step of a Hidden Markov SVM, and the refit on all sentences, is a separate training."""
-    svm = tw.HMSVM(features="S1", max_epochs=3)
+    svm = tw.HMSVM(features="S1", max_iter=3)
     for step in path(svm, strengths=[3.0, 0.1], parameter="C"):
-        assert bits(step.tagger) == bits(tw.HMSVM(features="S1", max_epochs=3, C=step.strength).fit(X, Y))
+        assert bits(step.tagger) == bits(tw.HMSVM(features="S1", max_iter=3, C=step.strength).fit(X, Y))
     (step,) = path(svm, dev=None, dev_y=None, strengths=[2.0], parameter="C", refit=True)
-    assert bits(step.tagger) == bits(tw.HMSVM(features="S1", max_epochs=3, C=2.0).fit(X, Y))
+    assert bits(step.tagger) == bits(tw.HMSVM(features="S1", max_iter=3, C=2.0).fit(X, Y))
     with pytest.raises(tw.exceptions.ParameterError, match="Leave warm_start out"):
         path(svm, strengths=[2.0], parameter="C", warm_start=crf().fit(X, Y))
 

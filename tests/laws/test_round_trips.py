@@ -54,13 +54,13 @@ def parts(model: Model) -> dict[str, Any]:
         "arrays": model.arrays,
         "constraints": model.constraints,
         "rules": model.rules,
-        "history": None,
+        "lookback": None,
         "dictionary": None,
         "kernel": None,
     }
     if model.lookback is not None:
         past = model.lookback
-        out["history"] = (past.m, past.p, past.document, past.tuples, past.weights)
+        out["lookback"] = (past.m, past.p, past.document, past.tuples, past.weights)
     if model.dictionary is not None:
         out["dictionary"] = (model.dictionary.sets, dict(model.dictionary.of))
     if isinstance(scorer, KernelScorer):
@@ -295,7 +295,7 @@ def test_clones_train_to_the_same_file(name: str, tmp_path: Path) -> None:
 def test_rounds_survive_pruning(tmp_path: Path) -> None:
     """A boosted model whose steps returned a weight to 0 keeps the feature, since its rounds name it."""
     X, y = KINDS["boosting"].train()
-    tagger = tw.Boosting(features=PLAIN, rounds=15, features_per_round=1).fit(X, y)
+    tagger = tw.Boosting(features=PLAIN, max_iter=15, features_per_round=1).fit(X, y)
     model = tagger.model_
     layout = model.scorer.layout
     weights = model.scorer.weights.copy()
@@ -326,7 +326,7 @@ def test_cost_functions_are_saved_by_name(tmp_path: Path) -> None:
     The loaded model resumes training once it has the function.
     """
     X, y = KINDS["mira"].train()
-    tagger = tw.MIRA(features=PLAIN, epochs=2, cost=half_cost).fit(X, y)
+    tagger = tw.MIRA(features=PLAIN, max_iter=2, cost=half_cost).fit(X, y)
     whole = saved(tagger, tmp_path / "m", state=True)
     other = tw.load(tmp_path / "m")
     with pytest.raises(tw.exceptions.MissingFunctionError, match="half_cost"):
@@ -336,10 +336,10 @@ def test_cost_functions_are_saved_by_name(tmp_path: Path) -> None:
     again = pickle.loads(pickle.dumps(tagger)).partial_fit(X, y)
     np.testing.assert_array_equal(other.partial_fit(X, y).model_.scorer.weights, again.model_.scorer.weights)
     assert (
-        saved(tw.MIRA(features=PLAIN, epochs=2, cost=half_cost).fit(X, y), tmp_path / "n", state=True)
+        saved(tw.MIRA(features=PLAIN, max_iter=2, cost=half_cost).fit(X, y), tmp_path / "n", state=True)
         == whole
     )
-    nameless = tw.MIRA(features=PLAIN, epochs=2, cost=lambda a, b: half_cost(a, b)).fit(X, y)
+    nameless = tw.MIRA(features=PLAIN, max_iter=2, cost=lambda a, b: half_cost(a, b)).fit(X, y)
     nameless.save(tmp_path / "o")
     loaded = tw.load(tmp_path / "o")
     assert loaded.predict(X) == nameless.predict(X) == tagger.predict(X)
@@ -351,7 +351,7 @@ def test_headers_round_trip_any_text(tmp_path: Path) -> None:
     """Labels, columns and entries of meta survive a round trip with any characters."""
     odd = ["", " ", '"', "\\", "é", "e\u0301", "\u00a0", "\U0001f600", "x" * 5000, "_", "|"]
     X = [[f"w{i}"] for i in range(len(odd))]
-    tagger = tw.Perceptron(features="word[0]\n", epochs=3).fit(X, [[label] for label in odd])
+    tagger = tw.Perceptron(features="word[0]\n", max_iter=3).fit(X, [[label] for label in odd])
     tagger.model_ = tagger.model_.with_meta(**{f"k{text}": text for text in odd})
     tagger.save(tmp_path / "m")
     other = tw.load(tmp_path / "m")
@@ -368,11 +368,11 @@ def test_headers_round_trip_any_text(tmp_path: Path) -> None:
 def test_copies_are_independent() -> None:
     """Changes of a copy do not affect the original, and vice versa."""
     X, y = KINDS["perceptron"].train()
-    tagger = tw.Perceptron(features=EDGES, epochs=2).fit(X, y)
+    tagger = tw.Perceptron(features=EDGES, max_iter=2).fit(X, y)
     before = copy.deepcopy(parts(tagger.model_)), copy.deepcopy(tagger.history_), copy.deepcopy(tagger.state_)
     for trip in COPIES.values():
         other = trip(tagger)
-        other.set_params(seed=99).partial_fit([["Nils", "left"]], [["B-NEW", "O"]], epochs=3)
+        other.set_params(random_state=99).partial_fit([["Nils", "left"]], [["B-NEW", "O"]], max_iter=3)
         other.model_.meta["params"]["seed"] = -1
         assert "B-NEW" in other.classes_
         assert tagger.seed == 0  # type: ignore[attr-defined]

@@ -290,11 +290,11 @@ def test_unsupported_combinations_are_rejected() -> None:
     """Labels that occur once with documents, in decoding and training, and a dictionary without words, are errors."""
     corpus = tw.Corpus([tw.Sentence({"word": x, "label": y}, "label", doc="0") for x, y in zip(X, Y)])
     rule: dict[str, Any] = {"constraints": {"once": ["P"]}}
-    tagger = tw.MIRA(features="S1", epochs=1, document=True).fit(corpus)
+    tagger = tw.MIRA(features="S1", max_iter=1, lookback=tw.Lookback(document=True)).fit(corpus)
     with pytest.raises(tw.exceptions.ParameterError, match="`once` cannot be combined with document=True"):
         tagger.predict(corpus, **rule)
     with pytest.raises(ValueError, match="occur once do not go with document features"):
-        tw.MIRA(features="S1", epochs=1, document=True, **rule).fit(corpus)
+        tw.MIRA(features="S1", max_iter=1, lookback=tw.Lookback(document=True), **rule).fit(corpus)
     given = [[["w=ann"], ["w=lee"]]]
     with pytest.raises(
         tw.exceptions.CorpusError, match="sentence 0 contains attributes, but a tag dictionary needs words"
@@ -305,7 +305,7 @@ def test_unsupported_combinations_are_rejected() -> None:
 def test_learners_without_constraints_raise() -> None:
     """Learners without constraints name the parameter in the error."""
     for make in (tw.HMM, tw.MEMM, tw.Boosting):
-        for limit in ({"constraints": "bio"}, {"dictionary": 2}, {"dictionary_share": 0.5}):
+        for limit in ({"constraints": "bio"}, {"dictionary": 2}, {"dictionary": tw.Dictionary(1, share=0.5)}):
             with pytest.raises(tw.exceptions.ParameterError, match=next(iter(limit))):
                 make(**limit)
 

@@ -142,7 +142,9 @@ def test_history_and_documents_use_constrained_labels(document: bool, own: bool,
         ]
     )
     more: dict[str, Any] = {"constraints": OWN, "dictionary": 2} if own else {}
-    tagger = tw.MIRA(features="S1", epochs=2, history=(1, 2), document=document, **more).fit(corpus)
+    tagger = tw.MIRA(features="S1", max_iter=2, lookback=tw.Lookback(1, 2, document=document), **more).fit(
+        corpus
+    )
     seen = valid_paths.counted(X, Y, 2) if own else {}
     labels = tagger.classes_
     words = [["ann", "new", "lee", "the"], ["new", "lee", "ann", "new"], ["the", "new", "lee", "new"]]

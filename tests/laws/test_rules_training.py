@@ -65,7 +65,7 @@ FORCED = {
     ),
 }
 CRF: dict[str, Any] = {"features": "S1", "l2": 0.0, "max_iter": 8}
-ONLINE: dict[str, Any] = {"features": "S1", "epochs": 3}
+ONLINE: dict[str, Any] = {"features": "S1", "max_iter": 3}
 LOSSES = _core.LOSSES
 LEARNERS: dict[str, Make] = {
     **{f"crf-{loss}": functools.partial(tw.CRF, **CRF, loss=loss) for loss in LOSSES},
@@ -79,10 +79,10 @@ LEARNERS: dict[str, Make] = {
     "mira-augment": functools.partial(tw.MIRA, **ONLINE, augment=True),
     "pa": functools.partial(tw.PassiveAggressive, **ONLINE),
     "arow": functools.partial(tw.AROW, **ONLINE),
-    "history-perceptron": functools.partial(tw.Perceptron, **ONLINE, history=(1, 2)),
-    "history-mira": functools.partial(tw.MIRA, **ONLINE, history=(2, 3)),
+    "history-perceptron": functools.partial(tw.Perceptron, **ONLINE, lookback=(1, 2)),
+    "history-mira": functools.partial(tw.MIRA, **ONLINE, lookback=(2, 3)),
     "kernel-perceptron": functools.partial(tw.Perceptron, **ONLINE, kernel="poly"),
-    "kernel-rows": functools.partial(tw.Perceptron, **ONLINE, kernel="rbf", form="rows"),
+    "kernel-rows": functools.partial(tw.Perceptron, **ONLINE, kernel="rbf"),
     "hmsvm": functools.partial(tw.HMSVM, features="S1"),
     "hmsvm-sequence": functools.partial(tw.HMSVM, features="S1", slack="sequence"),
     "hmsvm-margin": functools.partial(tw.HMSVM, features="S1", rescale="margin"),
@@ -144,7 +144,7 @@ def test_partial_fit_uses_the_constraints(kind: str) -> None:
 # -- losses by counting --------------------------------------------------------------------------------------
 
 # One word of four tokens has a label on a quarter of them, and a gold path contains that label.
-SHARE = {"dictionary": 2, "dictionary_share": 0.4}
+SHARE = {"dictionary": tw.Dictionary(2, share=0.4)}
 LIMITS: dict[str, tuple[dict[str, Any], Rule, Any]] = {
     "none": ({}, valid_paths.anything, None),
     "bio": ({"constraints": "bio"}, valid_paths.of_scheme("IOB2"), None),
@@ -374,8 +374,8 @@ STEPS: dict[str, tuple[Make, str]] = {
     "mira": (tw.MIRA, "mira"),
     "pa": (tw.PassiveAggressive, "pa"),
     "arow": (tw.AROW, "arow"),
-    "history-perceptron": (functools.partial(tw.Perceptron, history=(2, 2)), "perceptron"),
-    "history-mira": (functools.partial(tw.MIRA, history=(2, 2)), "mira"),
+    "history-perceptron": (functools.partial(tw.Perceptron, lookback=(2, 2)), "perceptron"),
+    "history-mira": (functools.partial(tw.MIRA, lookback=(2, 2)), "mira"),
 }
 
 
@@ -384,7 +384,7 @@ STEPS: dict[str, tuple[Make, str]] = {
 def test_steps_are_against_valid_paths(name: str, limits: str) -> None:
     """The weights match a learner over the valid paths, and differ from a learner over all paths."""
     make, kind = STEPS[name]
-    common: dict[str, Any] = {"features": "S1", "epochs": 2, "shuffle": False, "all_pairs": True}
+    common: dict[str, Any] = {"features": "S1", "max_iter": 2, "shuffle": False, "all_pairs": True}
     for average in (False, True):
         tagger = make(**common, average=average, **LIMITS[limits][0]).fit(X, Y)
         reference_model = ReferenceModel(tagger)
@@ -399,12 +399,11 @@ def test_steps_are_against_valid_paths(name: str, limits: str) -> None:
 @pytest.mark.parametrize("limits", ["own", "both"])
 def test_kernel_perceptron_steps_like_the_primal(limits: str) -> None:
     """With the linear kernel every path of every sentence has the score of the reference weights."""
-    common: dict[str, Any] = {"features": "S1", "epochs": 2, "shuffle": False, "all_pairs": True}
+    common: dict[str, Any] = {"features": "S1", "max_iter": 2, "shuffle": False, "all_pairs": True}
     primal = ReferenceModel(tw.Perceptron(**common).fit(X, Y))
     want = steps(primal, trained_on(limits), 2, "perceptron")[1]
-    for form in ("rows", "auto"):
-        dual = tw.Perceptron(**common, kernel="linear", form=form, **LIMITS[limits][0]).fit(X, Y)
-        scores_agree(dual, primal, want)
+    dual = tw.Perceptron(**common, **LIMITS[limits][0], kernel="linear").fit(X, Y)
+    scores_agree(dual, primal, want)
     free = tw.Perceptron(**common, kernel="linear").fit(X, Y)
     with pytest.raises(AssertionError):
         scores_agree(free, primal, want)
@@ -428,10 +427,9 @@ def test_svm_margins_are_against_valid_paths(limits: str, slack: str) -> None:
     common: dict[str, Any] = {
         "features": "S1",
         "C": 0.3,
-        "slack": slack,
+        "slack": ("sequence", 200),
         "tol": 1e-5,
-        "max_epochs": 400,
-        "max_paths": 200,
+        "max_iter": 400,
     }
     made = tw.HMSVM(**common, **LIMITS[limits][0]).fit(X, Y)
     reference_model = ReferenceModel(made)
@@ -448,12 +446,12 @@ def test_svm_margins_are_against_valid_paths(limits: str, slack: str) -> None:
     xi = shortfall.sum() if slack == "sequence" else sum(shortfall[of == i].max() for i in set(sentence))
     assert made.objective_ == pytest.approx(want @ want / 2 + 0.3 * xi, rel=1e-3)
     np.testing.assert_allclose(reference_model.weights, want, atol=0.02)
-    kernel = tw.HMSVM(**common, kernel="poly", degree=1, coef=0.0, **LIMITS[limits][0]).fit(X, Y)
+    kernel = tw.HMSVM(**common, **LIMITS[limits][0], kernel=tw.Poly(degree=1, coef=0.0)).fit(X, Y)
     scores_agree(kernel, reference_model, want, atol=0.05)
     assert kernel.objective_ == pytest.approx(made.objective_, rel=1e-3)
     for free in (
         tw.HMSVM(**common).fit(X, Y),
-        tw.HMSVM(**common, kernel="poly", degree=1, coef=0.0).fit(X, Y),
+        tw.HMSVM(**common, kernel=tw.Poly(degree=1, coef=0.0)).fit(X, Y),
     ):
         assert free.objective_ > 1.02 * made.objective_  # more paths mean more margin constraints
 

@@ -63,7 +63,7 @@ def test_model_is_the_best_iterate(learner: str) -> None:
     dev, dev_y = ambiguous()
     options: dict[str, Any] = {"features": "S1"}
     kind = LEARNERS[learner]
-    for name, value in {"max_iter": 12, "epochs": 12, "max_epochs": 12, "rounds": 12, "every": 1}.items():
+    for name, value in {"max_iter": 12, "every": 1}.items():
         options |= {name: value} if name in parameters_of(kind) else {}
     options |= {"tol": 0.0} if "tol" in parameters_of(kind) else {}
     options |= {"patience": 0}
@@ -73,8 +73,7 @@ def test_model_is_the_best_iterate(learner: str) -> None:
     assert tagger.best_iteration_ == first
     assert tagger.score(dev, dev_y) == scores[first - 1]
     assert tagger.objective_ == tagger.history_[first - 1]["objective"]
-    long = {"max_iter": first, "epochs": first, "max_epochs": first, "rounds": first}
-    short = kind(**{name: long.get(name, value) for name, value in options.items()}).fit(X, Y)
+    short = kind(**{**options, "max_iter": first}).fit(X, Y)
     assert short.predict_kbest(X + dev, 3) == tagger.predict_kbest(X + dev, 3)
     assert tagger.model_.meta["metrics"]["best_iteration"] == first
     assert tagger.model_.meta["metrics"]["iterations"] == len(scores)
@@ -90,7 +89,7 @@ def test_boosting_stops_at_rounding_level(options: dict[str, Any], scale: float)
     """If all is learnt, rounds continue until the loss is 1e-12 of the sentences' weight, and not beyond."""
     words, labels = [["a", "b"], ["b"], ["a"]], [["x", "y"], ["y"], ["x"]]
     paper = {"features_per_round": 1, "every": 1, "smoothing": 0.0, "max_step": 2.0}
-    tagger = tw.Boosting(features="S1", rounds=3000, **paper, **options)
+    tagger = tw.Boosting(features="S1", max_iter=3000, **paper, **options)
     tagger.fit(words, labels, sample_weight=[scale] * 3)
     assert tagger.stopped_ == "no feature lowers the loss any further"
     level = math.log(1e-12 * 3 * scale)

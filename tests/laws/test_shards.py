@@ -85,7 +85,7 @@ def test_single_shard_is_bit_identical_to_memory(files: Path, kind: Any, given: 
 @pytest.mark.parametrize("kind", [tw.Perceptron, tw.MIRA])
 def test_online_learners_obey_constraints_over_shards(files: Path, kind: Any) -> None:
     """One shard in its own order equals the corpus in memory. A model of many shards keeps the rules too."""
-    settings: dict[str, Any] = {"epochs": 2, "shuffle": False, "constraints": "IOB2"}
+    settings: dict[str, Any] = {"max_iter": 2, "shuffle": False, "constraints": "IOB2"}
     theirs = kind(features="S2", **settings).fit(SOME)
     ours = tw.fit_shards(kind(**settings), encoded(files, "one", 10**6))
     assert ours.model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()

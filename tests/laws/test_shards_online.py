@@ -81,7 +81,7 @@ def test_mixing_equals_that_of_the_core(name: str) -> None:
     p = corpus(6, 4)
     n = native(p)
     theirs = learner(n, name, shards=3, shuffle=False)
-    state: dict[str, Any] = {"weights": np.zeros(len(n.layout)), "steps": 0.0, "epochs": 0}
+    state: dict[str, Any] = {"weights": np.zeros(len(n.layout)), "steps": 0.0, "max_iter": 0}
     for _ in range(3):
         theirs.epoch()
         parts = []
@@ -128,20 +128,20 @@ def test_mixed_weights_are_the_mean_over_parts(shards: tw.Shards, whole: _core.D
 @pytest.mark.parametrize("kind", [tw.Perceptron, tw.MIRA, tw.PassiveAggressive, tw.AROW])
 def test_tagger_of_shards_equals_that_of_the_corpus(shards: tw.Shards, kind: Any) -> None:
     """The tagger equals that of the corpus, with dev scores, both averages, and partial_fit afterwards."""
-    settings = {"epochs": 2, "shuffle": False}
+    settings = {"max_iter": 2, "shuffle": False}
     ours, theirs = kind(**settings), kind(**settings, features="S1")
     tw.fit_shards(ours, shards, dev=SOME[:20])
     theirs.fit(SOME, dev=SOME[:20])
     names = ("objective", "dev_score", "plain_dev_score")
     assert [[e[n] for n in names] for e in ours.history_] == [[e[n] for n in names] for e in theirs.history_]
     assert ours.model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
-    more = [tagger.partial_fit(SOME[:30], epochs=1).model_.scorer.weights for tagger in (ours, theirs)]
+    more = [tagger.partial_fit(SOME[:30], max_iter=1).model_.scorer.weights for tagger in (ours, theirs)]
     assert more[0].tobytes() == more[1].tobytes()
 
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_stopped_runs_resume(shards: tw.Shards, tmp_path: Path, parts: int) -> None:
-    settings: dict[str, Any] = {"epochs": 4, "parts": parts}
+    settings: dict[str, Any] = {"max_iter": 4, "parts": parts}
     undisturbed = tw.fit_shards(tw.AROW(**settings), shards)
     kept = tw.Checkpoint(tmp_path / "run", every=1)
     tw.fit_shards(
@@ -156,7 +156,7 @@ def test_stopped_runs_resume(shards: tw.Shards, tmp_path: Path, parts: int) -> N
     ("given", "message"),
     [
         ({"parts": 9}, "5, the number of shards"),
-        ({"history": (1, 2)}, "history"),
+        ({"lookback": (1, 2)}, "history"),
         ({"voters": 50}, "voters"),
         ({"mode": "batch"}, "mode='online'"),
         ({"constraints": "auto"}, "constraints"),
@@ -177,17 +177,17 @@ def test_damaged_shards_raise_or_are_skipped(tmp_path: Path, caplog: pytest.LogC
     assert len(whole) > 2
     settings: dict[str, Any] = {"max_iter": 3, "optimizer": "lbfgs"}
     kept = [tw.Shards(whole.path, skipped=[1])]
-    expected = [tw.fit_shards(tagger, kept[0]) for tagger in (tw.CRF(**settings), tw.Perceptron(epochs=2))]
+    expected = [tw.fit_shards(tagger, kept[0]) for tagger in (tw.CRF(**settings), tw.Perceptron(max_iter=2))]
     path = whole.path / "shard-00001.arrays"
     path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
     with pytest.raises(tw.exceptions.CorpusError, match=r"shard-00001\.arrays: a damaged file"):
-        tw.fit_shards(tw.Perceptron(epochs=2), tw.Shards(whole.path))
+        tw.fit_shards(tw.Perceptron(max_iter=2), tw.Shards(whole.path))
     with caplog.at_level(logging.WARNING, "tagwise"):
         left = tw.Shards(whole.path, on_error="skip")
     assert "skipping shard 1" in caplog.text
     assert "shard-00001.arrays" in caplog.text
     assert (left.skipped, len(left), left.digest) == ((1,), len(whole) - 1, kept[0].digest)
-    for tagger, theirs in zip((tw.CRF(**settings), tw.Perceptron(epochs=2)), expected):
+    for tagger, theirs in zip((tw.CRF(**settings), tw.Perceptron(max_iter=2)), expected):
         assert (
             tw.fit_shards(tagger, left).model_.scorer.weights.tobytes()
             == theirs.model_.scorer.weights.tobytes()

@@ -23,7 +23,7 @@ def sentences(n: int, labels: int, seed: int) -> tuple[list[list[str]], list[lis
 
 # One, two and four lanes of labels, and more than the cached sums support.
 @pytest.mark.parametrize("labels", [5, 20, 50, 70])
-@pytest.mark.parametrize("learner", [tw.Perceptron(epochs=2, start_end=True), tw.CRF(max_iter=8, l1=0.05)])
+@pytest.mark.parametrize("learner", [tw.Perceptron(max_iter=2, start_end=True), tw.CRF(max_iter=8, l1=0.05)])
 def test_large_corpora_are_scored_like_single_sentences(learner: Any, labels: int) -> None:
     X, y = sentences(400, labels, 0)
     tagger = learner.set_params(features="default", n_jobs=2).fit(X, y)
@@ -40,7 +40,7 @@ def test_large_corpora_are_scored_like_single_sentences(learner: Any, labels: in
 def test_reading_attributes_twice_gives_equal_results() -> None:
     """Reading a dataset twice does not change the first result, with any number of threads."""
     X, y = sentences(1500, 5, 2)
-    tagger = tw.Perceptron(features="default", epochs=1).fit(X[:300], y[:300])
+    tagger = tw.Perceptron(features="default", max_iter=1).fit(X[:300], y[:300])
     model = tagger.model_
     whole = [model.encode(X, n).node() for n in (1, 2)]
     for one, two in zip(*whole):

@@ -104,6 +104,6 @@ def test_unsupported_parameters_are_rejected() -> None:
     with pytest.raises(ValueError, match="edge attributes"):
         _core.Stochastic(c.data, c.layout)
     with pytest.raises(tw.exceptions.ParameterError, match="sgd"):
-        tw.CRF(optimizer="sgd", cost=1.0, features="S1").fit([["a"]], [["x"]])
+        tw.CRF(optimizer="sgd", class_weight=2.0, features="S1").fit([["a"]], [["x"]])
     with pytest.raises(tw.exceptions.ParameterError, match="l1"):
         tw.CRF(optimizer="sgd", l1=1.0, features="S1").fit([["a"]], [["x"]])

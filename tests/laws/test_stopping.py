@@ -341,7 +341,7 @@ def test_epochs_of_an_online_learner(averaged: bool) -> None:
     assert [entry["updates"] for entry in result.history] == [101, 102, 103, 104, 105, 106]
     assert [entry["evaluations"] for entry in result.history] == [1, 2, 3, 4, 5, 6]
     assert (result.best_iteration, result.objective) == (6, 3)
-    assert result.reason == "epochs=6 reached"
+    assert result.reason == "max_iter=6 reached"
     assert result.weights.tolist() == [3.0 if averaged else 6.0]
     assert "plain_dev_score" not in result.history[0]
     scale = 0.5 if averaged else 1.0
@@ -390,8 +390,8 @@ GAPS = [1.0, 0.5, 0.125, 0.0625, 0.03125, 0.0]
         (0.125, 9, 3, "tol=0.125: certified within 1.2e-01 of the optimum"),
         (0.12, 9, 4, "tol=0.12: certified within 6.2e-02 of the optimum"),
         (0.0, 9, 6, "tol=0: certified within 0.0e+00 of the optimum"),
-        (0.0, 5, 5, "max_epochs=5 reached"),
-        (0.0, 1, 1, "max_epochs=1 reached"),
+        (0.0, 5, 5, "max_iter=5 reached"),
+        (0.0, 1, 1, "max_iter=1 reached"),
     ],
 )
 def test_epochs_of_the_svm(tol: float, most: int, iterations: int, reason: str) -> None:
@@ -416,7 +416,7 @@ def test_svm_keeps_the_best_epoch_on_dev() -> None:
         "patience=3, kept iteration 2 of 5 (best dev score)",
     )
     assert result.weights.tolist() == [2.0]
-    assert svm.train(Gaps([(8.0, 0.0)] * 9), 9, 0.01, 0).reason == "max_epochs=9 reached"
+    assert svm.train(Gaps([(8.0, 0.0)] * 9), 9, 0.01, 0).reason == "max_iter=9 reached"
 
 
 @pytest.mark.parametrize(
@@ -467,9 +467,9 @@ NO_FEATURE = "no feature lowers the loss any further"
 @pytest.mark.parametrize(
     ("end", "rounds", "every", "blocks", "reason"),
     [
-        (9, 6, 2, [2, 4, 6], "rounds=6 reached"),
-        (9, 5, 2, [2, 4, 5], "rounds=5 reached"),  # the last block has the remaining rounds
-        (9, 2, 3, [2], "rounds=2 reached"),
+        (9, 6, 2, [2, 4, 6], "max_iter=6 reached"),
+        (9, 5, 2, [2, 4, 5], "max_iter=5 reached"),  # the last block has the remaining rounds
+        (9, 2, 3, [2], "max_iter=2 reached"),
         (4, 9, 2, [2, 4], NO_FEATURE),
         (3, 9, 2, [2, 3], NO_FEATURE),
         (0, 9, 2, [], NO_FEATURE),

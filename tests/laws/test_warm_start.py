@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tagwise.dataset.encode import collect_labels, with_labels
 from tagwise.features import Recipe
 from tagwise.model import Model
 from tagwise.model.model import transfer
-from tagwise.scores.lookback import Lookback
+from tagwise.scores.lookback import LookbackWeights
 
 from ..golden import corpus
 from ..golden.kinds import EDGES, PLAIN
@@ -68,7 +69,7 @@ def expected(old: Model, names: Sequence[Name] | dict[Name, float]) -> dict[Name
 
 
 def online(kind: type[tw.Tagger], **params: Any) -> Callable[[str], tw.Tagger]:
-    return lambda features: kind(features=features, epochs=2, **params)
+    return lambda features: kind(features=features, max_iter=2, **params)
 
 
 def batch(kind: type[tw.Tagger], **params: Any) -> Callable[[str], tw.Tagger]:
@@ -89,15 +90,15 @@ STARTERS: dict[str, Callable[[str], tw.Tagger]] = {
     "last": online(tw.Perceptron, average=False),
     "batch": online(tw.Perceptron, mode="batch"),
     "shards": online(tw.Perceptron, parts=2),
-    "history": online(tw.Perceptron, history=(2, 3)),
-    "endless": online(tw.MIRA, history=(1, "inf"), average=False),
-    "document": online(tw.Perceptron, history=(1, 2), document=True),
+    "lookback": online(tw.Perceptron, lookback=(2, 3)),
+    "endless": online(tw.MIRA, lookback=(1, math.inf), average=False),
+    "document": online(tw.Perceptron, lookback=tw.Lookback(1, 2, document=True)),
     "mira": online(tw.MIRA),
     "pa": online(tw.PassiveAggressive),
     "arow": online(tw.AROW),
-    "boosting": lambda features: tw.Boosting(features=features, rounds=0),
+    "boosting": lambda features: tw.Boosting(features=features, max_iter=0),
 }
-FIRST_ORDER = ("order 2", "order 3", "history", "endless", "document")  # these have no edge attributes
+FIRST_ORDER = ("order 2", "order 3", "lookback", "endless", "document")  # these have no edge attributes
 NO_EDGES = (*FIRST_ORDER, "memm", "boosting", "sgd")
 
 
@@ -106,7 +107,7 @@ def begun(
 ) -> tw.Tagger:
     """Return the tagger of a row, fitted without a step."""
     tagger, (X, y) = STARTERS[name](features), data
-    weights = None if hasattr(tagger, "max_iter") or hasattr(tagger, "rounds") else [0.0] * len(X)
+    weights = None if tagger.get_params()["max_iter"] == 0 else [0.0] * len(X)
     if name == "document":
         of = [tw.Sentence({"word": w, "label": g}, "label", doc="d") for w, g in zip(X, y)]
         return tagger.fit(tw.Corpus(of), warm_start=warm_start, sample_weight=weights, forget=forget)
@@ -116,11 +117,11 @@ def begun(
 OLDS: dict[str, Callable[[], tw.Tagger]] = {
     "crf": lambda: tw.CRF(features=PLAIN, l2=0.1, max_iter=8),
     "edges": lambda: tw.CRF(features=EDGES, l2=0.1, max_iter=8),
-    "pairs": lambda: tw.Perceptron(features=EDGES, epochs=3, all_pairs=True),
+    "pairs": lambda: tw.Perceptron(features=EDGES, max_iter=3, all_pairs=True),
     "order 2": lambda: tw.CRF(features=PLAIN, order=2, l2=0.1, max_iter=8),
     "order 3": lambda: tw.CRF(features=PLAIN, order=3, l2=0.1, max_iter=8),
-    "history": lambda: tw.Perceptron(features=PLAIN, history=(1, 4), epochs=3),
-    "endless": lambda: tw.Perceptron(features=PLAIN, history=(2, "inf"), epochs=3),
+    "lookback": lambda: tw.Perceptron(features=PLAIN, lookback=(1, 4), max_iter=3),
+    "endless": lambda: tw.Perceptron(features=PLAIN, lookback=(2, math.inf), max_iter=3),
     "memm": lambda: tw.MEMM(features=PLAIN, l2=0.1, max_iter=8),
     "hmm": lambda: tw.HMM(features="word[0]\nword[-1]\nword[0].suffix(2)\n", overlapping=True),
 }
@@ -209,7 +210,7 @@ def test_table_of_starts_covers_every_kind_of_feature() -> None:
     for old, name in (("crf", "log"), ("edges", "log"), ("order 3", "order 3"), ("endless", "endless")):
         new = begun(name, EDGES if old == "edges" else PLAIN, NEW, old_model(old)).model_
         kinds |= {key[0] for key, w in named(new).items() if w}
-    new = begun("history", PLAIN, NEW, old_model("history")).model_
+    new = begun("lookback", PLAIN, NEW, old_model("lookback")).model_
     kinds |= {key[0] for key, w in named(new).items() if w}
     assert kinds >= {"node", "edge", "start", "end", "pair", "F2", "F3", "F4", "G2", "G3"}
 
@@ -280,15 +281,17 @@ def test_weights_are_matched_by_name(seed: int) -> None:
 
 
 HISTORIES = [
-    Lookback(1, 1), Lookback(1, 2), Lookback(2, 3), Lookback(1, 8), Lookback(1, np.inf), Lookback(1, np.inf, True),
-    Lookback(2, 2, True), Lookback(2, 1, tuples=True), Lookback(3, 1, tuples=True), Lookback(3, 1, True),
+    LookbackWeights(1, 1), LookbackWeights(1, 2), LookbackWeights(2, 3), LookbackWeights(1, 8),
+    LookbackWeights(1, np.inf), LookbackWeights(1, np.inf, True),
+    LookbackWeights(2, 2, True), LookbackWeights(2, 1, tuples=True), LookbackWeights(3, 1, tuples=True),
+    LookbackWeights(3, 1, True),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("old", "new"), [*itertools.product(HISTORIES, repeat=2)], ids=lambda h: str(h.to_json())
 )
-def test_history_tables_are_matched_by_name(old: Lookback, new: Lookback) -> None:
+def test_history_tables_are_matched_by_name(old: LookbackWeights, new: LookbackWeights) -> None:
     """Tables that both history settings have are carried over, label by label."""
     rng = np.random.default_rng(7)
     before, labels = ("x", "y", "z", "u"), ("z", "new", "x", "y", "v")
@@ -296,7 +299,7 @@ def test_history_tables_are_matched_by_name(old: Lookback, new: Lookback) -> Non
     carried = new.with_weights(new.transfer_weights(full, before, labels))
     assert len(carried.weights) == len(new.terms(len(labels)))
 
-    def names(history: Lookback, its: tuple[str, ...]) -> dict[Name, float]:
+    def names(history: LookbackWeights, its: tuple[str, ...]) -> dict[Name, float]:
         model, *_ = random_model(rng, ["x"], ["a", "b"], False)
         return further_back(Model(its, model.recipe, model.vocabulary, model.scorer, lookback=history))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tagwise import _core
-from tagwise.scores.kernels import Kernel
+from tagwise.scores.kernels import KernelFunction
 
 from . import constructors
 from .kernel_learners import frame
@@ -284,10 +284,10 @@ def test_boosting_ignores_overflow_of_zero_weight_sentences(bound: str) -> None:
 
 @pytest.mark.parametrize("slack", ["instance", "sequence"])
 @pytest.mark.parametrize("rescale", [False, True])
-@pytest.mark.parametrize("kernel", [None, Kernel("poly", 2, 1.0), Kernel("rbf", gamma=0.3)])
+@pytest.mark.parametrize("kernel", [None, KernelFunction("poly", 2, 1.0), KernelFunction("rbf", gamma=0.3)])
 @pytest.mark.parametrize("option", ["plain", "limits"])
 def test_svm_weights_scale_the_slack_penalty(
-    slack: str, rescale: bool, kernel: Kernel | None, option: str
+    slack: str, rescale: bool, kernel: KernelFunction | None, option: str
 ) -> None:
     """The objective is 1/2 ||w||^2 + C sum_i w_i xi_i: weights are repetitions, and scaling all weights scales C."""
     b = bag("float32")

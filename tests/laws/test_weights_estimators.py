@@ -48,7 +48,7 @@ def take(rows: Sequence[Any], which: Sequence[int]) -> list[Any]:
 def test_kept_sentences_have_all_features() -> None:
     """The kept sentences have all features, so leaving out the others does not change the layout."""
     for tagger in (tw.CRF(features=EDGE), tw.CRF(features=WORD, order=3), tw.Perceptron(features=WORD)):
-        tagger.set_params(**{"max_iter": 1} if isinstance(tagger, tw.CRF) else {"epochs": 1})
+        tagger.set_params(max_iter=1)
         every, kept, twice = (
             tagger.fit(take(X, which), take(Y, which)).model_ for which in (range(N), KEPT, TWICE)
         )
@@ -77,7 +77,6 @@ BAGS: dict[str, Callable[[], tw.Tagger]] = {
     **{f"crf {loss}": lambda loss=loss: crf(loss=loss) for loss in ("log", "exp", "pointwise_log", "pointwise_exp")},
     "crf cg": lambda: crf(optimizer="cg", max_iter=1000),
     "crf l1": lambda: crf(l1=0.2),
-    "crf sigma": lambda: crf(sigma=0.8),
     "crf order 2": lambda: crf(order=2),
     "crf order 3": lambda: crf(order=3),
     **{f"crf {loss} pi": lambda loss=loss: crf(loss=loss, pi=0.6) for loss in ("log", "exp", "pointwise_log")},
@@ -94,8 +93,8 @@ BAGS: dict[str, Callable[[], tw.Tagger]] = {
     "crf dictionary": lambda: crf(dictionary=1),
     "crf edges": lambda: crf(features=EDGE),
     "crf edges pointwise": lambda: crf(features=EDGE, loss="pointwise_log"),
-    "crf cost": lambda: crf(cost=1.5),
-    "crf cost edges": lambda: crf(cost=1.5, features=EDGE),
+    "crf class weight": lambda: crf(class_weight=4.5),
+    "crf class weight edges": lambda: crf(class_weight=4.5, features=EDGE),
     "memm": lambda: tw.MEMM(**STEEP),
     "memm l1": lambda: tw.MEMM(**STEEP, l1=0.2),
     "memm without ends": lambda: tw.MEMM(**STEEP, start_end=False),
@@ -103,24 +102,24 @@ BAGS: dict[str, Callable[[], tw.Tagger]] = {
         f"hmm {smoothing} {overlapping} {ends}": lambda s=smoothing, o=overlapping, e=ends: tw.HMM(
             features=WORD, smoothing=s, overlapping=o, start_end=e
         )
-        for smoothing in ("additive", "witten_bell")
+        for smoothing in (0.1, "witten_bell")
         for overlapping, ends in ((False, True), (True, True), (False, False))
     },
     **{
         f"svm {slack} {rescale} {kernel}": lambda s=slack, r=rescale, k=kernel: tw.HMSVM(
-            features=WINDOW, slack=s, rescale=r, kernel=k, C=0.2, tol=1e-5, max_epochs=2000
+            features=WINDOW, slack=s, rescale=r, kernel=k, C=0.2, tol=1e-5, max_iter=2000
         )
         for slack in ("instance", "sequence")
         for rescale in (None, "margin")
         for kernel in ("linear", "poly")
     },
-    "svm limits": lambda: tw.HMSVM(features=WINDOW, C=0.2, tol=1e-5, max_epochs=2000, constraints="IOB2", dictionary=1),
+    "svm limits": lambda: tw.HMSVM(features=WINDOW, C=0.2, tol=1e-5, max_iter=2000, constraints="IOB2", dictionary=1),
     **{
         f"boosting {name}": lambda more=more: tw.Boosting(
             **{
                 "features": WORD,
-                "rounds": 25,
-                "smoothing": 0.01,
+                "max_iter": 25,
+                "epsilon": 0.01,
                 "bound": "tight",
                 "features_per_round": 1,
                 "max_length": None,
@@ -133,7 +132,7 @@ BAGS: dict[str, Callable[[], tw.Tagger]] = {
             "pi": {"pi": 0.6},
             "pieces": {"max_length": 2},
             "pi pieces": {"pi": 0.6, "max_length": 3},
-            "exact": {"bound": "exact", "rounds": 6},
+            "exact": {"bound": "exact", "max_iter": 6},
         }.items()
     },
 }  # fmt: skip
@@ -197,8 +196,6 @@ def test_weights_and_penalties_scale_together(name: str) -> None:
     tagger = BAGS[name]()
     c = 0.25
     penalties = {key: c * getattr(tagger, key) for key in ("l1", "l2")}
-    if getattr(tagger, "sigma", None) is not None:
-        penalties = {"sigma": tagger.sigma / c**0.5}  # type: ignore[attr-defined]
     tagger.set_params(**penalties).fit(X, gold_of(tagger), sample_weight=c * REAL)
     real = fitted(name, "real")
     assert tagger.objective_ == pytest.approx(c * real.objective_, rel=1e-4)
@@ -220,7 +217,7 @@ def test_c_compensates_the_scale_of_the_weights(name: str) -> None:
 def test_additive_smoothing_has_the_scale_of_the_weights() -> None:
     for overlapping in (False, True):
         small, large = (
-            tw.HMM(features=WORD, smoothing="additive", delta=0.2 * c, overlapping=overlapping).fit(
+            tw.HMM(features=WORD, smoothing=0.2 * c, overlapping=overlapping).fit(
                 X, Y, sample_weight=c * REAL
             )
             for c in (1.0, 8.0)
@@ -234,7 +231,7 @@ def test_additive_smoothing_has_the_scale_of_the_weights() -> None:
 def test_length_weights_multiply_sample_weights(learner: type[tw.Tagger], max_length: int | None) -> None:
     """pi multiplies the weight by pi^T, per sentence or per piece, and a piece has the weight of its sentence."""
     more: dict[str, Any] = (
-        {"rounds": 20, "smoothing": 0.01, "bound": "tight", "step": "bound"}
+        {"max_iter": 20, "epsilon": 0.01, "bound": "tight", "step": "bound"}
         if learner is tw.Boosting
         else STEEP
     )
@@ -298,8 +295,8 @@ ONLINE: dict[str, Callable[..., tw.Tagger]] = {
             "edges": {"features": EDGE},
             "constraints": {"constraints": RULES},
             "dictionary": {"dictionary": 1, "mode": "batch"},
-            "history": {"history": (1, 3)},
-            "history exact": {"history": (2, 2), "constraints": "IOB2"},
+            "lookback": {"lookback": (1, 3)},
+            "lookback exact": {"lookback": (2, 2), "constraints": "IOB2"},
             "kernel": {"kernel": "poly"},
             "kernel limits": {"kernel": "rbf", "constraints": "IOB2", "dictionary": 1},
         }.items()
@@ -311,7 +308,7 @@ ONLINE: dict[str, Callable[..., tw.Tagger]] = {
             "4": {"k": 4},
             "C": {"k": 4, "C": 0.05},
             "augment": {"k": 1, "augment": True},
-            "history": {"k": 2, "history": (1, 2)},
+            "lookback": {"k": 2, "lookback": (1, 2)},
             "shards": {"k": 2, "parts": 2},
             "limits": {"constraints": RULES, "dictionary": 1},
         }.items()
@@ -323,7 +320,7 @@ ONLINE: dict[str, Callable[..., tw.Tagger]] = {
     "arow": lambda **kw: tw.AROW(features=WORD, **kw),
     "arow shards": lambda **kw: tw.AROW(features=WORD, gamma=0.5, parts=2, **kw),
 }  # fmt: skip
-PLAIN: dict[str, Any] = {"shuffle": False, "average": False, "epochs": 3}
+PLAIN: dict[str, Any] = {"shuffle": False, "average": False, "max_iter": 3}
 
 
 @pytest.mark.parametrize("name", ONLINE)
@@ -365,7 +362,7 @@ def test_documents_of_zero_weight_are_ignored() -> None:
         return tw.Corpus(sentences)
 
     for learner in (tw.Perceptron, tw.MIRA):
-        more = {"features": WORD, "document": True, **PLAIN}
+        more = {"features": WORD, "lookback": tw.Lookback(document=True), **PLAIN}
         weight = np.where(np.arange(N) < 17, 1.0, 0.0)
         got = learner(**more).fit(corpus(4), sample_weight=weight)
         without, everybody = learner(**more).fit(corpus(3)), learner(**more).fit(corpus(4))

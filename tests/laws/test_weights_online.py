@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tagwise import _core
-from tagwise.scores.kernels import Kernel
+from tagwise.scores.kernels import KernelFunction
 
 from . import constructors
 from .kernel_learners import TWIN, KernelProblem, frame, random_sparse
@@ -74,9 +74,9 @@ def test_history_matches_the_weighted_reference(m: int, far: int, document: bool
         assert np.any(slow[0])
 
 
-@pytest.mark.parametrize("kernel", [Kernel("poly", 2, 1.0), Kernel("rbf", gamma=0.3)])
+@pytest.mark.parametrize("kernel", [KernelFunction("poly", 2, 1.0), KernelFunction("rbf", gamma=0.3)])
 @pytest.mark.parametrize("form", ["auto", "rows"])
-def test_dual_perceptron_matches_the_weighted_reference(kernel: Kernel, form: str) -> None:
+def test_dual_perceptron_matches_the_weighted_reference(kernel: KernelFunction, form: str) -> None:
     p = random_sparse(8, n=15)
     k, order, weight = KernelProblem(p), orders(p, 3, 2), weights_of(15)
     core = k.perceptron(kernel, form=form, sample_weight=weight)
@@ -113,7 +113,7 @@ def trained(
     online: Any
     if name == "kernel":
         layout = frame(b.vocabulary, b.data(b.everyone), b.labels)
-        online = constructors.kernel_perceptron(data, layout, Kernel("poly", 2, 1.0), **common)
+        online = constructors.kernel_perceptron(data, layout, KernelFunction("poly", 2, 1.0), **common)
     elif name.startswith("history"):
         m, far = (int(x) for x in name[-2:])
         online = constructors.history_online(data, b.layout, _core.LookbackSpec(b.labels, m, far), **common)

@@ -107,7 +107,7 @@ def test_mixing_does_not_depend_on_the_workers(
     nodes: Any, shards: tw.Shards, kind: Any, workers: int
 ) -> None:
     """Training with four parts is bit-identical for any number of workers."""
-    given: dict[str, Any] = {"epochs": 2, "parts": 4}
+    given: dict[str, Any] = {"max_iter": 2, "parts": 4}
     assert bits(tw.fit_shards(kind(**given), shards, backend="ray", workers=workers)) == bits(
         tw.fit_shards(kind(**given), shards)
     )
@@ -115,7 +115,7 @@ def test_mixing_does_not_depend_on_the_workers(
 
 def test_mixing_needs_parts(nodes: Any, shards: tw.Shards) -> None:
     with pytest.raises(tw.exceptions.ParameterError, match="parts=2"):
-        tw.fit_shards(tw.MIRA(epochs=1), shards, backend="ray")
+        tw.fit_shards(tw.MIRA(max_iter=1), shards, backend="ray")
 
 
 def test_killed_online_workers_are_replaced(nodes: Any, shards: tw.Shards) -> None:

@@ -27,10 +27,10 @@ def learners() -> list[tw.Tagger]:
     return [
         tw.CRF(features="S2", max_iter=5),
         tw.CRF(features="S1", max_iter=3, loss="pointwise_exp"),
-        tw.Perceptron(features="S2", epochs=2),
-        tw.MIRA(features="S2", epochs=2, k=3),
-        tw.HMSVM(features="S1", max_epochs=2),
-        tw.Boosting(features="S1", rounds=20),
+        tw.Perceptron(features="S2", max_iter=2),
+        tw.MIRA(features="S2", max_iter=2, k=3),
+        tw.HMSVM(features="S1", max_iter=2),
+        tw.Boosting(features="S1", max_iter=20),
         tw.HMM(features="S1"),
         tw.MEMM(features="S1", max_iter=5),
     ]

@@ -60,7 +60,7 @@ PAPER: dict[str, Any] = {"features_per_round": 1, "overlap": False, "max_length"
         {"step": "line_search"},
         {"features_per_round": 3},
         {"features_per_round": 4, "overlap": True},
-        {"candidates": 0.5, "seed": 3},
+        {"candidates": 0.5, "random_state": 3},
         {"pi": 0.5},
         {"max_length": 2},
         {"max_length": 1, "pi": 0.8},
@@ -71,7 +71,7 @@ PAPER: dict[str, Any] = {"features_per_round": 1, "overlap": False, "max_length"
 def test_rounds_report_the_loss_of_their_weights(parameters: dict[str, Any]) -> None:
     """The loss after each round is that of the steps so far, summed over all sequences. It decreases and repeats."""
     weighting = {k: v for k, v in parameters.items() if k in ("pi", "max_length")}
-    tagger = tw.Boosting(**{"features": None, "rounds": 12, **PAPER, **parameters}).fit(A, Y)
+    tagger = tw.Boosting(**{"features": None, "max_iter": 12, **PAPER, **parameters}).fit(A, Y)
     chosen = tagger.rounds_
     assert {r.round for r in chosen} == set(range(12))
     before = loss_of([], **weighting)
@@ -94,12 +94,12 @@ def test_rounds_report_the_loss_of_their_weights(parameters: dict[str, Any]) -> 
         else kinds <= {"node", "edge", "start", "end"}
     )
     assert len(chosen) > 12 if "features_per_round" in parameters else len(chosen) == 12
-    again = tw.Boosting(**{"features": None, "rounds": 12, **PAPER, **parameters}).fit(A, Y)
+    again = tw.Boosting(**{"features": None, "max_iter": 12, **PAPER, **parameters}).fit(A, Y)
     assert again.rounds_ == chosen
 
 
 def test_model_contains_only_the_chosen_features() -> None:
-    tagger = tw.Boosting(features="S2", rounds=15, **PAPER).fit(X, Y)
+    tagger = tw.Boosting(features="S2", max_iter=15, **PAPER).fit(X, Y)
     chosen = {(r.kind, r.attribute, r.label) for r in tagger.rounds_}
     assert tagger.n_features_ == len(chosen) <= 15
     assert tagger.model_.meta["metrics"]["features"] > tagger.n_features_
@@ -113,9 +113,9 @@ def test_model_contains_only_the_chosen_features() -> None:
 
 
 def test_warm_start_continues_training() -> None:
-    first = tw.Boosting(features="S2", rounds=10, smoothing=0.01, **PAPER).fit(X, Y)
-    second = tw.Boosting(features="S2", rounds=10, smoothing=0.01, **PAPER).fit(X, Y, warm_start=first)
-    whole = tw.Boosting(features="S2", rounds=20, smoothing=0.01, **PAPER).fit(X, Y)
+    first = tw.Boosting(features="S2", max_iter=10, epsilon=0.01, **PAPER).fit(X, Y)
+    second = tw.Boosting(features="S2", max_iter=10, epsilon=0.01, **PAPER).fit(X, Y, warm_start=first)
+    whole = tw.Boosting(features="S2", max_iter=20, epsilon=0.01, **PAPER).fit(X, Y)
     assert second.objective_ == pytest.approx(
         whole.objective_, abs=1e-3
     )  # weights are stored in single precision
@@ -123,21 +123,21 @@ def test_warm_start_continues_training() -> None:
 
 
 def test_single_label_needs_no_rounds() -> None:
-    tagger = tw.Boosting(rounds=5).fit([["a", "b"]], [["O", "O"]])
+    tagger = tw.Boosting(max_iter=5).fit([["a", "b"]], [["O", "O"]])
     assert tagger.rounds_ == []
     assert tagger.predict([["c"]]) == [["O"]]
 
 
 def test_edge_attributes_are_refused() -> None:
     with pytest.raises(ParameterError, match="edge attributes"):
-        tw.Boosting(features="word[0]\nedge: word[0]", rounds=3).fit(X, Y)
+        tw.Boosting(features="word[0]\nedge: word[0]", max_iter=3).fit(X, Y)
 
 
 def test_draw_without_a_gain_falls_back_to_all_features() -> None:
     """If none of the drawn features gains, all features are considered: every seed has its round."""
     sentences, labels = [["a", "b"], ["b", "c"], ["c", "a"]], [["X", "Y"], ["Y", "Z"], ["Z", "X"]]
     for seed in range(20):
-        tagger = tw.Boosting(features="S1", rounds=1, candidates=0.02, seed=seed, **PAPER).fit(
+        tagger = tw.Boosting(features="S1", max_iter=1, candidates=0.02, random_state=seed, **PAPER).fit(
             sentences, labels
         )
         assert tagger.n_nonzero_ == 1, seed

@@ -68,7 +68,7 @@ refused(lambda: history.kbest(scorer, data), "128 labels", "1000 tokens", "GiB")
 refused(lambda: _core.HistoryOnline(data, layout, terms, _core.Rule("perceptron")), "128 labels", "1000 tokens", "GiB")
 """,
     "a beam": """
-tagger = tw.Perceptron(epochs=1).fit(X, Y)
+tagger = tw.Perceptron(max_iter=1).fit(X, Y)
 long = [X[0] * 20]
 for beam in (10**9, 2**63 - 1):
     refused(lambda: tagger.predict(long, decoder="beam", beam=beam), f"a beam of {beam}", "GiB")
@@ -81,10 +81,10 @@ for beam in (2**63, 2**64, 10**30):
 """,
     "steps against many paths": """
 refused(lambda: tw.MIRA(k=10**6).fit([x * 10 for x in X], [y * 10 for y in Y]), "k=1000000", "GiB")
-tw.MIRA(k=10**6, epochs=1).fit(X, Y)  # few paths each
+tw.MIRA(k=10**6, max_iter=1).fit(X, Y)  # few paths each
 """,
     "lists of many paths": """
-tagger = tw.Perceptron(epochs=1).fit(X, Y)
+tagger = tw.Perceptron(max_iter=1).fit(X, Y)
 refused(lambda: tagger.predict_kbest([X[0] * 20], 10**9), "1000000000 paths", "GiB")
 refused(lambda: tagger.predict_kbest([X[0] * 20] * 10**4, 10**5), "100000 paths", "10000 sentences")
 assert len(tagger.predict_kbest([X[0]], 10**9)[0]) == 27

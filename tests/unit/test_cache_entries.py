@@ -24,7 +24,7 @@ VALUE = {
 }
 DATA = {"a": Data(TRAIN, TEST)}
 CELLS = [Cell("a", ComparedLearner(name, "hmm", {}), "S1") for name in ("one", "two")]
-CELLS += [Cell("a", ComparedLearner("three", "perceptron", {"epochs": 2}), "S1")]
+CELLS += [Cell("a", ComparedLearner("three", "perceptron", {"max_iter": 2}), "S1")]
 
 
 def damaged(whole: bytes) -> Iterator[bytes]:

@@ -36,7 +36,7 @@ from tests.cli.options import DEV, TEST, TRAIN
 
 DATA = Data(TRAIN, TEST, DEV)
 PAIR = (TRAIN, TEST)
-QUICK = {"max_iter": 2, "epochs": 2}
+QUICK = {"max_iter": 2}
 
 Check = Callable[[pytest.MonkeyPatch, Path], None]
 ROWS: dict[str, dict[str, Check]] = {}
@@ -70,13 +70,13 @@ def simple(**changes: Any) -> Comparison:
 @row("compare", "learners")
 def learners(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Learners keep their order. The default is a CRF."""
-    given = ["hmm", ComparedLearner("mine", "perceptron", {"epochs": 3}), "crf(max_iter=1)"]
+    given = ["hmm", ComparedLearner("mine", "perceptron", {"max_iter": 3}), "crf(max_iter=1)"]
     table = simple(learners=given, features=["S1"])
     assert [r.learner for r in table] == ["hmm", "mine", "crf(max_iter=1)"]
     assert [r.iterations for r in table][1:] == [3, 1]
     expected = [
         tw.HMM(features="S1"),
-        tw.Perceptron(features="S1", epochs=3),
+        tw.Perceptron(features="S1", max_iter=3),
         tw.CRF(features="S1", max_iter=1),
     ]
     assert [r.accuracy for r in table] == [accuracy(tagger) for tagger in expected]
@@ -138,7 +138,7 @@ def seeds(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Number of runs per cell, default 1. Each has its own learner seed and, if a size is given, its own draw."""
     table = simple(learners=["perceptron"], features=["S1"], seeds=3, params=QUICK)
     assert [(r.seed, r.sentences) for r in table] == [(0, 24), (1, 24), (2, 24)]
-    expected = [tw.Perceptron(features="S1", epochs=2, seed=s).fit(TRAIN) for s in range(3)]
+    expected = [tw.Perceptron(features="S1", max_iter=2, random_state=s).fit(TRAIN) for s in range(3)]
     assert [(r.accuracy, r.nonzero) for r in table] == [
         (t.evaluate(TEST).accuracy, t.n_nonzero_) for t in expected
     ]
@@ -152,9 +152,9 @@ def seeds(patch: pytest.MonkeyPatch, folder: Path) -> None:
 @row("compare", "params")
 def params(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Applied to every learner that has them unless its name sets them. n_jobs is the threads of each learner."""
-    given = {"max_iter": 3, "l2": 0.5, "epochs": 4, "n_jobs": 97}
+    given = {"max_iter": 3, "l2": 0.5, "n_jobs": 97}
     table = simple(learners=["crf", "crf(l2=9)", "perceptron"], features=["S1"], params=given)
-    assert [r.iterations for r in table] == [3, 3, 4]
+    assert [r.iterations for r in table] == [3, 3, 3]
     assert [r.accuracy for r in table][:2] == [
         accuracy(tw.CRF(features="S1", max_iter=3, l2=l2)) for l2 in (0.5, 9.0)
     ]
@@ -169,9 +169,9 @@ def tune(patch: pytest.MonkeyPatch, folder: Path) -> None:
     fitted = tw.Corpus([s for i, s in enumerate(TRAIN) if i % 5 != 4])
     scores = [tw.CRF(features="S1", max_iter=9, l2=v).fit(fitted).score(TRAIN[4::5]) for v in values]
     best = values[scores.index(max(scores))]
-    given = {"crf": {"l2": values}, "crf(seed=3)": {"l2": [7.0]}, "hmm": {"wheels": [1]}}
+    given = {"crf": {"l2": values}, "crf(random_state=3)": {"l2": [7.0]}, "hmm": {"wheels": [1]}}
     table = simple(
-        learners=["crf", "crf(seed=3)", "hmm"], features=["S1"], tune=given, params={"max_iter": 9}
+        learners=["crf", "crf(random_state=3)", "hmm"], features=["S1"], tune=given, params={"max_iter": 9}
     )
     assert [r.chosen for r in table] == [f"l2={best:g}", "l2=7", ""]
     assert table[0].accuracy == accuracy(tw.CRF(features="S1", max_iter=9, l2=best))
@@ -439,7 +439,7 @@ def cell_draw(patch: pytest.MonkeyPatch, folder: Path) -> None:
         chosen = list(range(24 if size is None else size))
         if size is not None and seed:
             chosen = sorted(random.Random(seed).sample(range(24), size))
-        expected = tw.Perceptron(features="S1", epochs=2, seed=seed).fit(
+        expected = tw.Perceptron(features="S1", max_iter=2, random_state=seed).fit(
             tw.Corpus([TRAIN[i] for i in chosen])
         )
         cell = Cell("a", parse("perceptron"), "S1", size, seed, QUICK)
@@ -501,7 +501,7 @@ def cell_dev(patch: pytest.MonkeyPatch, folder: Path) -> None:
 @row("Cell", "track")
 def cell_track(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """The dev part is scored after every iteration, and the best iterate is kept."""
-    given = {"epochs": 40, "average": False}
+    given = {"max_iter": 40, "average": False}
     cell = replace(BASE, learner=parse("perceptron"), params=given, track=True)
     result = measure(cell, DATA)
     expected = tw.Perceptron(features="S1", **given, patience=0).fit(TRAIN, dev=DEV)
@@ -526,19 +526,24 @@ def cell_risks(patch: pytest.MonkeyPatch, folder: Path) -> None:
     assert result["detail"]["k"] == 6
     assert result["row"]["rank"] == found.risk
     assert "ranks" not in measure(BASE, DATA)["detail"]
-    history = replace(BASE, learner=ComparedLearner("perceptron", "perceptron", {"history": (1, 2)}), risks=6)
+    history = replace(
+        BASE, learner=ComparedLearner("perceptron", "perceptron", {"lookback": (1, 2)}), risks=6
+    )
     assert measure(history, DATA)["row"]["rank"] is None
 
 
 def test_documents_reach_the_cells() -> None:
     """Document boundaries determine document features, on the whole corpus and on a sample."""
-    learner = parse("mira(document=true, epochs=4)")
+    learner = parse("mira(lookback=(1,1:document=true), max_iter=4)")
     one = tw.Corpus(
         [tw.Sentence(s.fields, s.label, doc="x" if i == 0 else None) for i, s in enumerate(TRAIN)]
     )
     cell = replace(BASE, learner=learner)
     found = [measure(cell, Data(train, TEST))["detail"]["strongest"] for train in (TRAIN, one)]
-    made = [tw.MIRA(features="S1", document=True, epochs=4).fit(train) for train in (TRAIN, one)]
+    made = [
+        tw.MIRA(features="S1", lookback=tw.Lookback(document=True), max_iter=4).fit(train)
+        for train in (TRAIN, one)
+    ]
     assert found == [tagger.inspect(12).labels for tagger in made]
     assert found[0] != found[1]
     assert [s.doc for s in draw(TRAIN, 20, 3)] == [

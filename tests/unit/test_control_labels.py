@@ -22,7 +22,7 @@ PLAIN = ["B-PER", "New York", "a\u00a0b", "é", "\u200b", "\U0001f600", "日本"
 def test_labels_with_control_characters_are_rejected(mark: str, tmp_path: Path) -> None:
     label, code = f"B{mark}X", f"U\\+{ord(mark):04X}"
     X, y = [["a", "b"], ["c", "d", "e"]], [["O", "O"], ["O", label, "O"]]
-    for tagger in (tw.CRF(max_iter=1), tw.Perceptron(epochs=1), tw.HMM(), tw.Boosting(rounds=1)):
+    for tagger in (tw.CRF(max_iter=1), tw.Perceptron(max_iter=1), tw.HMM(), tw.Boosting(max_iter=1)):
         with pytest.raises(tw.exceptions.CorpusError, match=f"sentence 1, token 1: .*{code}.*Rename"):
             tagger.fit(X, y)
     for partial in ([[None, "O"], [None, {"O", label}, "O"]], [["O", None], ["O", label, "O"]]):
@@ -59,7 +59,7 @@ def test_readers_reject_labels_with_control_characters(mark: str) -> None:
 def test_printable_labels_are_accepted(label: str, tmp_path: Path) -> None:
     assert break_in(label) is None
     X, y = [["a", "b"]], [["O", label]]
-    tw.Perceptron(epochs=2).fit(X, y).save(tmp_path / "m")
+    tw.Perceptron(max_iter=2).fit(X, y).save(tmp_path / "m")
     assert tw.load(tmp_path / "m").predict(X) == y
     tw.write([tw.Sentence({"word": X[0], "label": y[0]}, "label")], tmp_path / "c.txt", "conll")
     assert tw.read(tmp_path / "c.txt", "conll", separator="\t").labels == y

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tagwise as tw
 from tagwise import _core
 from tagwise.base.domains import Choice
 from tagwise.base.parameters import parameters_of
@@ -93,10 +94,11 @@ def test_estimator_choices_equal_those_of_the_core() -> None:
         if isinstance(param.domain, Choice)
     }
     assert choices["crf", "loss"] == _core.LOSSES
-    assert choices["hmsvm", "slack"] == _core.SLACKS
+    for slack in _core.SLACKS:
+        LEARNERS["hmsvm"](slack=slack).checked()
     assert choices["boosting", "bound"] == _core.BOUNDS
     assert choices["boosting", "over"] == _core.SUMS
     assert choices["boosting", "loss"] == _core.BOOSTED
     assert set(_core.BOOSTED) < set(_core.LOSSES)
-    assert choices["hmsvm", "form"] == choices["perceptron", "form"] == _core.FORMS
+    assert tw.Poly.FIELDS["form"] == Choice(_core.FORMS)
     assert set(_core.RULES) <= set(LEARNERS)

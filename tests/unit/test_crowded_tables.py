@@ -27,7 +27,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a model with a few thousand attributes."""
     path = tmp_path_factory.mktemp("models") / "m.tagwise"
     X = [[f"w{i}" for i in range(s, s + 50)] for s in range(0, 5000, 50)]
-    tw.Perceptron(epochs=1, features="S2").fit(X, [["A", "B"] * 25 for _ in X]).save(path)
+    tw.Perceptron(max_iter=1, features="S2").fit(X, [["A", "B"] * 25 for _ in X]).save(path)
     return path
 
 

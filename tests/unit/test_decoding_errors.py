@@ -109,7 +109,7 @@ def tag(model: Path, text: str, folder: Path) -> tuple[int, str]:
 
 @pytest.mark.parametrize("given", ["lists", "corpus", "columns"])
 def test_command_reads_files_with_the_columns_of_fit(given: str, tmp_path: Path) -> None:
-    tagger = tw.Perceptron(features="S1", epochs=5)
+    tagger = tw.Perceptron(features="S1", max_iter=5)
     if given == "lists":
         tagger.fit(X, Y)
     elif given == "corpus":
@@ -125,7 +125,7 @@ def test_command_reads_files_with_the_columns_of_fit(given: str, tmp_path: Path)
 
 
 def test_models_of_bare_attributes_cannot_tag_files(tmp_path: Path) -> None:
-    tw.Perceptron(epochs=1).fit([[["a"], ["b"]]], [["X", "Y"]]).save(tmp_path / "m")
+    tw.Perceptron(max_iter=1).fit([[["a"], ["b"]]], [["X", "Y"]]).save(tmp_path / "m")
     code, out = tag(tmp_path / "m", "a\nb\n", tmp_path)
     assert code == 2
     assert "trained on lists of attributes" in out

@@ -40,9 +40,9 @@ def test_interrupt_keeps_a_usable_model() -> None:
         stop = LEARNERS[tagger.name](**tagger.get_params()).fit(X, Y, callbacks=[lambda e: e.iteration == 2])
         np.testing.assert_array_equal(tagger.model_.scorer.weights, stop.model_.scorer.weights)
         assert len(tagger.predict(X)) == len(X)
-    going = tw.Perceptron(features="S2", epochs=1).fit(X, Y)
+    going = tw.Perceptron(features="S2", max_iter=1).fit(X, Y)
     with pytest.raises(KeyboardInterrupt, match="after iteration 3"):
-        going.partial_fit(X, Y, epochs=9, callbacks=[interrupt])
+        going.partial_fit(X, Y, max_iter=9, callbacks=[interrupt])
     assert len(going.history_) == 3
     with pytest.raises(KeyboardInterrupt):  # nothing to keep before the first iteration
         (fresh := small()).fit(X, Y, dev=X, dev_y=unreadable())
@@ -94,20 +94,20 @@ def best_gap(verbs: float, nouns: float, cost: tuple[float, float], l2: float) -
     ("parameters", "verbs", "nouns", "cost"),
     [
         ({}, 3, 5, (0.0, 0.0)),
-        ({"cost": {"VERB": 3.0}}, 3, 5, (3.0, 0.0)),
-        ({"cost": {"NOUN": 0.7, "VERB": 2.0}}, 3, 5, (2.0, 0.7)),
-        ({"cost": 1.5}, 3, 5, (1.5, 1.5)),
+        ({"class_weight": {"VERB": np.exp(3.0)}}, 3, 5, (3.0, 0.0)),
+        ({"class_weight": {"NOUN": np.exp(0.7), "VERB": np.exp(2.0)}}, 3, 5, (2.0, 0.7)),
+        ({"class_weight": np.exp(1.5)}, 3, 5, (1.5, 1.5)),
         ({"pi": 0.5}, 3, 5, (0.0, 0.0)),
         ({"max_length": 1}, 3, 10, (0.0, 0.0)),
         ({"max_length": 1, "pi": 0.25}, 3, 10, (0.0, 0.0)),
-        ({"max_length": 1, "pi": 0.5, "cost": {"NOUN": 2.0}}, 3, 10, (0.0, 2.0)),
+        ({"max_length": 1, "pi": 0.5, "class_weight": {"NOUN": np.exp(2.0)}}, 3, 10, (0.0, 2.0)),
     ],
     ids=str,
 )
-def test_costs_pieces_and_length_weights(
+def test_class_weights_pieces_and_length_weights(
     parameters: dict[str, Any], verbs: float, nouns: float, cost: tuple[float, float]
 ) -> None:
-    """The optimum of a problem with one unknown, found by bisection. Costs and pieces move it.
+    """The optimum of a problem with one unknown, found by bisection. Class weights and pieces move it.
 
     Weights pi^T do not if all lengths are equal. The data are three sentences VERB and five NOUN of one token each.
     With `max_length` the latter have two tokens and are cut.
@@ -123,14 +123,17 @@ def test_costs_pieces_and_length_weights(
     assert tagger.objective_ == pytest.approx(value, rel=1e-5)
 
 
-def test_invalid_costs_are_rejected() -> None:
-    """Costs with another loss than log, or for a label that does not occur."""
-    with pytest.raises(tw.exceptions.ParameterError, match=r"cost requires loss='log', found loss='exp'"):
-        small(cost=1.0, loss="exp").fit(X, Y)
+def test_invalid_class_weights_are_rejected() -> None:
+    """Class weights with another loss than log, or for a label that does not occur."""
     with pytest.raises(
-        tw.exceptions.ParameterError, match=r"cost: unknown label 'XX'\. The labels are: NOUN DET VERB"
+        tw.exceptions.ParameterError, match=r"class_weight requires loss='log', found loss='exp'"
     ):
-        small(cost={"XX": 1.0}).fit(X, Y)
+        small(class_weight=2.0, loss="exp").fit(X, Y)
+    with pytest.raises(
+        tw.exceptions.ParameterError,
+        match=r"class_weight: unknown label 'XX'\. The labels are: NOUN DET VERB",
+    ):
+        small(class_weight={"XX": 1.0}).fit(X, Y)
 
 
 def test_l1_without_support_and_empty_corpora_are_rejected() -> None:

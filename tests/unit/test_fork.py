@@ -28,10 +28,10 @@ X, y = X * 6, Y * 6
 
 def learners():
     yield tw.CRF(max_iter=3, n_jobs=2)
-    yield tw.Perceptron(epochs=2, parts=2, n_jobs=2)
-    yield tw.MIRA(epochs=1, k=3, n_jobs=2)
-    yield tw.HMSVM(max_epochs=1, n_jobs=2)
-    yield tw.Boosting(rounds=5, n_jobs=2)
+    yield tw.Perceptron(max_iter=2, parts=2, n_jobs=2)
+    yield tw.MIRA(max_iter=1, k=3, n_jobs=2)
+    yield tw.HMSVM(max_iter=1, n_jobs=2)
+    yield tw.Boosting(max_iter=5, n_jobs=2)
     yield tw.CRF(max_iter=1, order=2, n_jobs=2)
     yield tw.MEMM(max_iter=2, n_jobs=2)
 

@@ -112,7 +112,7 @@ Y = [["D", "N", "V"]] * 3
 
 
 def test_a_model_keeps_its_frequent_words(tmp_path: Path) -> None:
-    tagger = tw.Perceptron(features="pos", epochs=5).fit(X, Y)
+    tagger = tw.Perceptron(features="pos", max_iter=5).fit(X, Y)
     assert tagger.model_.recipe.lists == (("the",),)
     test = [["the", "yak", "eats"], ["runs"]]
     expected = tagger.predict_kbest(test, k=3)

@@ -162,9 +162,14 @@ def test_messages_name_the_argument_and_valid_values() -> None:
         (lambda: tagger.predict_kbest(X, k=0), "k=0: expected integer >= 1"),
         (lambda: tagger.predict(None), "X is NoneType, expected a list of sentences"),
         (lambda: tagger.predict(5), "X is int, expected a list of sentences"),
-        (lambda: tw.CRF(sigma=1e-300).fit(X, Y), "sigma=1e-300: expected number >= 1e-100"),
-        (lambda: tw.CRF(cost=math.nan).fit(X, Y), "cost=nan: expected a finite number"),
-        (lambda: tw.CRF(cost=math.inf).fit(X, Y), "cost=inf: expected a finite number"),
+        (
+            lambda: tw.CRF(class_weight=math.nan).fit(X, Y),
+            "class_weight=nan: expected balanced, a number > 0",
+        ),
+        (
+            lambda: tw.CRF(class_weight=math.inf).fit(X, Y),
+            "class_weight=inf: expected balanced, a number > 0",
+        ),
         (lambda: tw.CRF(min_count=10**18).fit(X, Y), "min_count=1000000000000000000: expected integer >= 1"),
         (lambda: tw.MIRA(C=math.inf).fit(X, Y), "C=inf: expected finite number > 0"),
         (lambda: tagger.fit(X, Y, callbacks=[3]), "callbacks: 3 is not callable"),

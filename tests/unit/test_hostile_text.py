@@ -44,7 +44,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a model whose words, labels and parameters are hostile."""
     path = tmp_path_factory.mktemp("hostile") / "m.tagwise"
     X, Y = [[EVIL, "b"], ["b", EVIL]] * 3, [[EVIL_LABEL, "O"], ["O", EVIL_LABEL]] * 3
-    tw.Boosting(features="word[0]\n", rounds=4).fit(X, Y).save(path)
+    tw.Boosting(features="word[0]\n", max_iter=4).fit(X, Y).save(path)
     return path
 
 

@@ -79,7 +79,7 @@ def test_lists_of_sentences_are_accepted_as_corpora() -> None:
             for i, (x, y) in enumerate(zip(X, Y))
         ]
     )
-    for tagger in (crf, lambda: tw.Perceptron(epochs=2, history=(1, 2), document=True)):
+    for tagger in (crf, lambda: tw.Perceptron(max_iter=2, lookback=tw.Lookback(1, 2, document=True))):
         whole, parts = tagger().fit(corpus), tagger().fit(list(corpus))
         np.testing.assert_array_equal(whole.model_.scorer.weights, parts.model_.scorer.weights)
         assert whole.model_.meta == parts.model_.meta

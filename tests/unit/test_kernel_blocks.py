@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tagwise as tw
 from tagwise import _core
 from tagwise.base.exceptions import ModelFileError, ParameterError
 from tagwise.base.imports import Functions, function_at, path_of
 from tagwise.dataset.layout import without_nodes
-from tagwise.scores.kernels import Kernel, TokenMatrix, kernel_of
+from tagwise.scores.kernels import KernelFunction, TokenMatrix, kernel_of
 
 HERE = "tests.unit.test_kernel_blocks"
 
@@ -57,7 +58,7 @@ def test_blocks_equal_dense_matrices(seed: int) -> None:
     np.testing.assert_array_equal(a.dots(empty), np.zeros((5, 2)))
 
 
-def scores(kernel: Kernel, n_attributes: int) -> np.ndarray:
+def scores(kernel: KernelFunction, n_attributes: int) -> np.ndarray:
     """Return node scores of the tokens x = (2) and x' = (3). The first is the support token, with beta (1, 0)."""
     vocabulary = _core.Vocabulary()
     data = _core.encode_attributes(vocabulary, [[{"a": 2.0}, {"a": 3.0}]])
@@ -71,16 +72,20 @@ def scores(kernel: Kernel, n_attributes: int) -> np.ndarray:
 
 def test_kernels_are_passed_to_the_core() -> None:
     """Name and parameters. A function gets blocks with one column per attribute, and its result becomes float64."""
-    found = scores(Kernel("poly", 3, 0.5, 2.0), 1)
+    found = scores(KernelFunction("poly", 3, 0.5, 2.0), 1)
     np.testing.assert_allclose(found, [[(0.5 + 2 * 4) ** 3, 0.0], [(0.5 + 2 * 6) ** 3, 0.0]], rtol=1e-6)
-    np.testing.assert_allclose(scores(Kernel("rbf", gamma=0.5), 1)[:, 0], [1.0, np.exp(-0.5)], rtol=1e-6)
+    np.testing.assert_allclose(
+        scores(KernelFunction("rbf", gamma=0.5), 1)[:, 0], [1.0, np.exp(-0.5)], rtol=1e-6
+    )
     seen: list[tuple[TokenMatrix, TokenMatrix]] = []
 
     def whole(a: TokenMatrix, b: TokenMatrix) -> list[list[int]]:
         seen.append((a, b))
         return own(a, b).astype(int).tolist()
 
-    np.testing.assert_array_equal(scores(Kernel("function", function=whole), 9), [[5.0, 0.0], [7.0, 0.0]])
+    np.testing.assert_array_equal(
+        scores(KernelFunction("function", function=whole), 9), [[5.0, 0.0], [7.0, 0.0]]
+    )
     assert seen
     assert {x.shape[1] for pair in seen for x in pair} == {9}
     assert {float(v) for pair in seen for x in pair for v in x.data} <= {2.0, 3.0}
@@ -89,39 +94,40 @@ def test_kernels_are_passed_to_the_core() -> None:
 @pytest.mark.parametrize(
     ("kernel", "data"),
     [
-        (Kernel("linear", 5, 6.0, 7.0), {"name": "linear"}),
-        (Kernel("poly", 5, 6.0, 7.0), {"name": "poly", "degree": 5, "coef": 6.0, "gamma": 7.0}),
-        (Kernel("rbf", 5, 6.0, 7.0), {"name": "rbf", "gamma": 7.0}),
-        (Kernel("function", function=own), {"name": "function", "function": f"{HERE}:own"}),
+        (KernelFunction("linear", 5, 6.0, 7.0), {"name": "linear"}),
+        (KernelFunction("poly", 5, 6.0, 7.0), {"name": "poly", "degree": 5, "coef": 6.0, "gamma": 7.0}),
+        (KernelFunction("rbf", 5, 6.0, 7.0), {"name": "rbf", "gamma": 7.0}),
+        (KernelFunction("function", function=own), {"name": "function", "function": f"{HERE}:own"}),
     ],
-    ids=lambda v: v.name if isinstance(v, Kernel) else "",
+    ids=lambda v: v.name if isinstance(v, KernelFunction) else "",
 )
-def test_kernels_round_trip_through_files(kernel: Kernel, data: dict[str, Any]) -> None:
+def test_kernels_round_trip_through_files(kernel: KernelFunction, data: dict[str, Any]) -> None:
     """A kernel's parameters and a function's path are stored. Reading gives an equal kernel."""
     assert kernel.to_json() == data
-    back = Kernel.from_json(data, Functions(trust=True))
+    back = KernelFunction.from_json(data, Functions(trust=True))
     assert back.to_json() == data
     assert back.function is kernel.function
-    assert Kernel.from_json(data).to_json() == data
+    assert KernelFunction.from_json(data).to_json() == data
 
 
 def test_unknown_kernels_are_refused() -> None:
     """In a file and as a parameter."""
     for data in ({"name": "sigmoid"}, {}):
         with pytest.raises(ModelFileError, match=r"unknown kernel .*from a newer tagwise, or damaged"):
-            Kernel.from_json(data)
-    for given in ("sigmoid", 3, None):
-        with pytest.raises(
-            ParameterError, match=r"kernel=.*expected one of linear, poly, rbf, module:function"
-        ):
-            kernel_of(given, 2, 1.0, 1.0)
+            KernelFunction.from_json(data)
+    for given in ("sigmoid", 3, {"name": "sigmoid"}):
+        with pytest.raises(ParameterError, match=r"kernel=.*expected linear, poly, rbf, module:function"):
+            tw.Perceptron(kernel=given).fit([["a"]], [["x"]])
 
 
 def test_kernels_by_name_path_and_function() -> None:
     """Numbers are parameters of a named kernel."""
-    assert kernel_of("rbf", 4, 5.0, 6.0) == Kernel("rbf", 4, 5.0, 6.0)
-    assert kernel_of(f"{HERE}:own", 4, 5.0, 6.0) == Kernel("function", function=own)
-    assert kernel_of(own, 4, 5.0, 6.0) == Kernel("function", function=own)
+    assert kernel_of(tw.RBF(), 6.0) == KernelFunction("rbf", gamma=6.0)
+    assert kernel_of(tw.RBF(2.0), 6.0) == KernelFunction("rbf", gamma=2.0)
+    assert kernel_of(tw.Poly(4, 5.0), 1.0) == KernelFunction("poly", 4, 5.0, 1.0)
+    assert kernel_of(tw.Kernel("linear"), 6.0) == KernelFunction("linear")
+    assert kernel_of(tw.Kernel(f"{HERE}:own"), 6.0) == KernelFunction("function", function=own)
+    assert kernel_of(tw.Kernel(own), 6.0) == KernelFunction("function", function=own)
 
 
 # -- import paths ---------------------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ TYPES: dict[str, dict[str, Any]] = {
 QUICK: dict[str, dict[str, Any]] = {
     "crf": {"max_iter": 5},
     "memm": {"max_iter": 5},
-    "hmsvm": {"max_epochs": 2},
-    "boosting": {"rounds": 20},
+    "hmsvm": {"max_iter": 2},
+    "boosting": {"max_iter": 20},
     "hmm": {},
 }
 
@@ -40,7 +40,7 @@ def renamed(kind: str) -> list[list[Any]]:
 
 
 def quick(learner: str, **more: Any) -> tw.Tagger:
-    return LEARNERS[learner](features="S1", **QUICK.get(learner, {"epochs": 2}), **more)
+    return LEARNERS[learner](features="S1", **QUICK.get(learner, {"max_iter": 2}), **more)
 
 
 def same(found: list[list[Any]], wanted: list[list[Any]]) -> bool:
@@ -140,7 +140,7 @@ def test_label_type_persists_in_dev_sets_and_further_training() -> None:
     ):
         with pytest.raises(tw.exceptions.CorpusError, match="Give labels of one type"):
             wrong()
-    grown = tw.Perceptron(epochs=1).fit(X, ints).partial_fit([["new"]], [[9]])
+    grown = tw.Perceptron(max_iter=1).fit(X, ints).partial_fit([["new"]], [[9]])
     assert grown.classes_[-1] == 9
     assert tw.evaluate(ints, ints).accuracy == 1.0
 
@@ -149,7 +149,7 @@ def test_arguments_accept_labels_of_the_trained_type() -> None:
     """Allowed labels, sets of labels, costs, constraints, confidences."""
     ints = renamed("int")
     tagger = tw.CRF(
-        features="S1", max_iter=5, cost={7: 2.0}, constraints={"forbidden": [(0, 0)], "once": [7]}
+        features="S1", max_iter=5, class_weight={7: 7.0}, constraints={"forbidden": [(0, 0)], "once": [7]}
     )
     tagger.fit(X, ints)
     assert tagger.predict([["the", "dog"]], allowed=[[7, {-100, 0}]])[0][0] == 7
@@ -159,7 +159,7 @@ def test_arguments_accept_labels_of_the_trained_type() -> None:
     (p,) = tagger.sequence_probability(X[:1], [one.labels])
     assert p == pytest.approx(one.probability, rel=1e-4)
     cost_calls: list[Any] = []
-    tw.MIRA(epochs=1, cost=lambda gold, guess: cost_calls.append((gold, guess)) or 1.0).fit(X, ints)
+    tw.MIRA(max_iter=1, cost=lambda gold, guess: cost_calls.append((gold, guess)) or 1.0).fit(X, ints)
     assert {type(y) for pair in cost_calls for path in pair for y in path} == {int}
     partial = [[{0, -100} if y == 0 else None if y == 7 else y for y in sentence] for sentence in ints]
     assert set(tw.CRF(max_iter=3).fit(X, [*partial[:-1], ints[-1]]).classes_) <= {0, -100, 7}

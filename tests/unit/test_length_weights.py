@@ -36,7 +36,7 @@ def weights(lengths: list[int], pi: float, given: list[float] | None = None, **m
 
 
 @pytest.mark.parametrize(
-    "tagger", [tw.Boosting(rounds=60, **PAPER), tw.CRF(max_iter=30), tw.CRF(loss="exp", max_iter=30)]
+    "tagger", [tw.Boosting(max_iter=60, **PAPER), tw.CRF(max_iter=30), tw.CRF(loss="exp", max_iter=30)]
 )
 def test_long_sentences_keep_a_weight(tagger: tw.Tagger) -> None:
     """(1/9)^400 underflows, but the sentence still has a weight."""
@@ -48,9 +48,9 @@ def test_long_sentences_keep_a_weight(tagger: tw.Tagger) -> None:
 def test_boosting_uses_long_and_short_sentences() -> None:
     """Before the first round pi^T e^l is 1 for both: weights are as far above 1 as below, and both count."""
     X, y = labelled(LONG, SHORT[:3])
-    tagger = tw.Boosting(features="S1", all_pairs=True, pi=1 / 9, rounds=0, **PAPER).fit(X, y)
+    tagger = tw.Boosting(features="S1", all_pairs=True, pi=1 / 9, max_iter=0, **PAPER).fit(X, y)
     assert tagger.objective_ == pytest.approx((400 - 3) / 2 * log(9) + log(2 * 9**3 - 1), rel=1e-9)
-    chosen = tw.Boosting(features="S1", pi=1 / 9, rounds=9, **PAPER).fit(X, y).rounds_
+    chosen = tw.Boosting(features="S1", pi=1 / 9, max_iter=9, **PAPER).fit(X, y).rounds_
     assert all(b.log_loss < a.log_loss for a, b in pairwise(chosen))
 
 

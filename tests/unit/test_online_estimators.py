@@ -20,6 +20,6 @@ def test_entity_costs_move_precision_and_recall() -> None:
     train, _, _ = tw.load_corpus("wnut17-ner")
     found = {}
     for alpha in (0.1, 0.9):
-        tagger = tw.MIRA(features="S2", epochs=3, cost=f"precision_recall({alpha})").fit(train[:300])
+        tagger = tw.MIRA(features="S2", max_iter=3, cost=f"precision_recall({alpha})").fit(train[:300])
         found[alpha] = sum(label != "O" for labels in tagger.predict(train[:300]) for label in labels)
     assert found[0.1] > found[0.9]

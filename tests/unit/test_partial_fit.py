@@ -42,11 +42,11 @@ def test_training_in_pieces_equals_uninterrupted_training(
 ) -> None:
     """Bit-identical to uninterrupted training, in memory, through a file and through pickle."""
     params = {"features": features, **params}
-    whole = kind(epochs=7, **params).fit(X, Y)
-    pieces = kind(epochs=3, **params).fit(X, Y)
+    whole = kind(max_iter=7, **params).fit(X, Y)
+    pieces = kind(max_iter=3, **params).fit(X, Y)
     pieces.save(tmp_path / "state", state=True)
     for part in (pieces, tw.load(tmp_path / "state"), pickle.loads(pickle.dumps(pieces))):
-        part.partial_fit(X, Y, epochs=2).partial_fit(X, Y).partial_fit(X, Y)
+        part.partial_fit(X, Y, max_iter=2).partial_fit(X, Y).partial_fit(X, Y)
         np.testing.assert_array_equal(weights(part), weights(whole))
         assert part.classes_ == whole.classes_
     assert [e["objective"] for e in pieces.history_] == [e["objective"] for e in whole.history_]
@@ -61,7 +61,7 @@ def test_sparse_updates_equal_full_updates(kind: type[Any], params: dict[str, An
     A dev set needs all weights after each epoch, and one epoch is kept whatever its score. Model and state are
     bit-identical and stay so in continued training.
     """
-    few, all_ = (kind(features=features, epochs=3, **params).fit(X, Y) for _ in range(2))
+    few, all_ = (kind(features=features, max_iter=3, **params).fit(X, Y) for _ in range(2))
     more = [([["Oslo", "sings"]], [["NEW", "VERB"]]), (X[1:2], Y[1:2]), ([["the"]], [["DET"]])]
     for x, y in more:
         few.partial_fit(x, y)
@@ -70,7 +70,7 @@ def test_sparse_updates_equal_full_updates(kind: type[Any], params: dict[str, An
         assert few.state_.keys() == all_.state_.keys()
         for name, value in few.state_.items():
             np.testing.assert_array_equal(value, all_.state_[name])
-        few.partial_fit(x, y, epochs=3)
+        few.partial_fit(x, y, max_iter=3)
         for _ in range(3):
             all_.partial_fit(x, y, dev=X, dev_y=Y)
         np.testing.assert_array_equal(weights(few), weights(all_))
@@ -78,14 +78,14 @@ def test_sparse_updates_equal_full_updates(kind: type[Any], params: dict[str, An
 
 def test_first_partial_fit_equals_fit() -> None:
     np.testing.assert_array_equal(
-        weights(tw.MIRA(features="S2").partial_fit(X, Y, epochs=4)),
-        weights(tw.MIRA(features="S2", epochs=4).fit(X, Y)),
+        weights(tw.MIRA(features="S2").partial_fit(X, Y, max_iter=4)),
+        weights(tw.MIRA(features="S2", max_iter=4).fit(X, Y)),
     )
 
 
 @pytest.mark.parametrize(("kind", "params"), KINDS)
 def test_new_words_and_labels_are_learnt(kind: type[Any], params: dict[str, Any]) -> None:
-    tagger = kind(features="S2", **params).partial_fit(X, Y, epochs=10)
+    tagger = kind(features="S2", **params).partial_fit(X, Y, max_iter=10)
     before, labels = tagger.model_, tagger.classes_
     more, gold = [["Oslo", "sings"], ["the", "fjord"]], [["NEW", "VERB"], ["DET", "NEW"]]
     for epochs in (
@@ -93,7 +93,7 @@ def test_new_words_and_labels_are_learnt(kind: type[Any], params: dict[str, Any]
         1,
         300,
     ):  # batch updates are large: many epochs to overcome the first ones in the average
-        tagger.partial_fit([*X, *more], [*Y, *gold], epochs=epochs)
+        tagger.partial_fit([*X, *more], [*Y, *gold], max_iter=epochs)
     assert tagger.classes_ == (*labels, "NEW")
     assert tagger.predict(more) == gold
     assert tagger.predict(X) == Y
@@ -104,7 +104,7 @@ def test_new_words_and_labels_are_learnt(kind: type[Any], params: dict[str, Any]
 
 def test_weights_of_absent_features_are_unchanged() -> None:
     """Sentences that are already correct change nothing, and the features they add have weight 0."""
-    tagger = tw.Perceptron(features="word[0]", average=False, start_end=False).partial_fit(X, Y, epochs=20)
+    tagger = tw.Perceptron(features="word[0]", average=False, start_end=False).partial_fit(X, Y, max_iter=20)
     before = {**tagger.inspect(1000).labels}
     tagger.partial_fit([[X[0][0], X[0][1]]], [[Y[0][0], Y[0][1]]])
     assert tagger.inspect(1000).labels == before
@@ -121,7 +121,7 @@ def test_averages_count_steps_before_a_feature_existed() -> None:
 
 
 def test_a_file_without_state_starts_a_new_average(tmp_path: Path) -> None:
-    tagger = tw.Perceptron(features="S2", epochs=5).fit(X, Y)
+    tagger = tw.Perceptron(features="S2", max_iter=5).fit(X, Y)
     tagger.save(tmp_path / "bare")
     tagger.save(tmp_path / "state", state=True)
     assert (tmp_path / "bare").stat().st_size < (tmp_path / "state").stat().st_size
@@ -137,7 +137,7 @@ def test_a_file_without_state_starts_a_new_average(tmp_path: Path) -> None:
 
 
 def test_min_count_and_frequent_words_persist() -> None:
-    tagger = tw.Perceptron(features="pos", min_count=2, epochs=3).fit(X, Y)
+    tagger = tw.Perceptron(features="pos", min_count=2, max_iter=3).fit(X, Y)
     size, lists = len(tagger.model_.vocabulary), tagger.model_.recipe.lists
     tagger.partial_fit([["once", "twice", "twice"]], [["DET", "NOUN", "NOUN"]])
     texts = tagger.model_.vocabulary.texts()
@@ -147,13 +147,13 @@ def test_min_count_and_frequent_words_persist() -> None:
 
 
 def test_curves_of_plain_and_averaged_weights() -> None:
-    tagger = tw.Perceptron(features="S2", epochs=4).fit(X, Y, dev=X, dev_y=Y)
-    plain = tw.Perceptron(features="S2", epochs=4, average=False).fit(X, Y, dev=X, dev_y=Y)
+    tagger = tw.Perceptron(features="S2", max_iter=4).fit(X, Y, dev=X, dev_y=Y)
+    plain = tw.Perceptron(features="S2", max_iter=4, average=False).fit(X, Y, dev=X, dev_y=Y)
     assert [e["plain_dev_score"] for e in tagger.history_] == [e["dev_score"] for e in plain.history_]
     assert "plain_dev_score" not in plain.history_[0]
 
 
-LIMITED = {"constraints": "auto", "dictionary": 2, "dictionary_share": 0.3}
+LIMITED = {"constraints": "auto", "dictionary": tw.Dictionary(2, share=0.3)}
 CHUNKS = [
     (["Ada", "Moss", "met", "Lund"], ["B-PER", "E-PER", "O", "S-PER"]),
     (["in", "Oslo", "Lund"], ["O", "B-LOC", "E-LOC"]),
@@ -171,13 +171,13 @@ def test_training_in_pieces_keeps_constraints_and_dictionary(
     kind: type[Any], params: dict[str, Any], tmp_path: Path
 ) -> None:
     """Weights, constraints and tag dictionary equal those of uninterrupted training."""
-    params = {"features": EDGE, **LIMITED, "seed": 5, **params}
+    params = {"features": EDGE, **LIMITED, "random_state": 5, **params}
     X, Y = chunks(0, 1, 2, 3)
-    whole = kind(epochs=5, **params).fit(X, Y)
-    pieces = kind(epochs=2, **params).fit(X, Y)
+    whole = kind(max_iter=5, **params).fit(X, Y)
+    pieces = kind(max_iter=2, **params).fit(X, Y)
     pieces.save(tmp_path / "state", state=True)
     for part in (pieces, tw.load(tmp_path / "state")):
-        part.partial_fit(X, Y, epochs=3)
+        part.partial_fit(X, Y, max_iter=3)
         np.testing.assert_array_equal(weights(part), weights(whole))
         assert part.model_.constraints == whole.model_.constraints
         assert part.model_.dictionary.of == whole.model_.dictionary.of
@@ -186,7 +186,7 @@ def test_training_in_pieces_keeps_constraints_and_dictionary(
 
 def test_scheme_and_dictionary_persist_and_grow() -> None:
     """The scheme found by "auto" and the dictionary persist. New sentences add words, and labels to known words."""
-    tagger = tw.Perceptron(features=EDGE, epochs=3, **LIMITED).fit(*chunks(0, 1, 2, 3))
+    tagger = tw.Perceptron(features=EDGE, max_iter=3, **LIMITED).fit(*chunks(0, 1, 2, 3))
     labels = tagger.classes_
 
     def words() -> dict[str, set[str]]:
@@ -219,7 +219,7 @@ def test_scheme_and_dictionary_persist_and_grow() -> None:
 @pytest.mark.parametrize("params", [{}, {"all_pairs": True}, {"start_end": False}])
 def test_features_keep_their_weights_when_the_model_grows(params: dict[str, Any]) -> None:
     """With new words, labels and edge attributes, every old feature keeps its weight and a new one has 0."""
-    tagger = tw.Perceptron(features=EDGE, epochs=3, average=False, **params).fit(X, Y)
+    tagger = tw.Perceptron(features=EDGE, max_iter=3, average=False, **params).fit(X, Y)
     before = named(tagger.model_)
     assert any(w for name, w in before.items() if name[0] == "pair")
     more, gold = [["zebra", "the", "okapi", "the"]], [["NEW", "DET", "ODD", "NEW"]]
@@ -233,7 +233,7 @@ def test_features_keep_their_weights_when_the_model_grows(params: dict[str, Any]
 
 def test_new_features_start_with_the_initial_variance() -> None:
     """AROW: a late feature starts with the variance of the parameters. Older features keep theirs."""
-    tagger = tw.AROW(features="word[0]\n", variance=3.0, gamma=0.5, epochs=2, all_pairs=True).fit(X, Y)
+    tagger = tw.AROW(features="word[0]\n", variance=3.0, r=0.5, max_iter=2, all_pairs=True).fit(X, Y)
     before = dict(zip(named(tagger.model_), tagger.state_["variance"].tolist()))
     assert min(before.values()) < 3.0 == max(before.values())
     tagger.partial_fit([["zebra", "okapi"]], [["NEW", "DET"]])
@@ -250,8 +250,8 @@ def test_new_features_start_with_the_initial_variance() -> None:
     for name, variance in before.items():
         assert after[name] == variance if name[0] == "node" else after[name] <= variance
     # The first step on new words only is that of a new learner.
-    late = tw.AROW(features="word[0]\n", variance=3.0, gamma=0.5, start_end=False, average=False)
-    fresh = tw.AROW(features="word[0]\n", variance=3.0, gamma=0.5, start_end=False, average=False, epochs=1)
+    late = tw.AROW(features="word[0]\n", variance=3.0, r=0.5, start_end=False, average=False)
+    fresh = tw.AROW(features="word[0]\n", variance=3.0, r=0.5, start_end=False, average=False, max_iter=1)
     late.partial_fit([["p"], ["q"]], [["A"], ["B"]]).partial_fit([["zebra"]], [["B"]])
     fresh.fit([["p"], ["zebra"]], [["A"], ["B"]], sample_weight=[0.0, 1.0])
     assert (
@@ -264,23 +264,23 @@ def test_new_features_start_with_the_initial_variance() -> None:
 def test_copies_of_loaded_taggers_keep_the_training_state(trip: Any, tmp_path: Path) -> None:
     """Saved with its state, loaded, copied or pickled, saved again: training continues as if never interrupted."""
     for kind in (tw.Perceptron, tw.AROW):
-        whole = kind(features="S2", epochs=3).fit(X, Y)
-        kind(features="S2", epochs=1).fit(X, Y).save(tmp_path / "state", state=True)
+        whole = kind(features="S2", max_iter=3).fit(X, Y)
+        kind(features="S2", max_iter=1).fit(X, Y).save(tmp_path / "state", state=True)
         other = trip(tw.load(tmp_path / "state"))
         other.save(tmp_path / "again", state=True)
         assert (tmp_path / "again").read_bytes() == (tmp_path / "state").read_bytes()
         for part in (other, tw.load(tmp_path / "again")):
-            part.partial_fit(X, Y, epochs=2)
+            part.partial_fit(X, Y, max_iter=2)
             np.testing.assert_array_equal(weights(part), weights(whole))
 
 
 def test_files_without_state_do_not_refer_to_one(tmp_path: Path) -> None:
     """A model saved without the state arrays contains no reference to a state, whichever function saves it."""
-    tagger = tw.Perceptron(features="S2", epochs=2).fit(X, Y)
+    tagger = tw.Perceptron(features="S2", max_iter=2).fit(X, Y)
     tagger.save(tmp_path / "bare")
     tagger.save(tmp_path / "state", state=True)
     loaded = tw.load(tmp_path / "state")
-    assert loaded.model_.meta["state"] == {"steps": 2.0 * len(X), "epochs": 2}
+    assert loaded.model_.meta["state"] == {"steps": 2.0 * len(X), "max_iter": 2}
     loaded.model_.save(tmp_path / "model")
     loaded.save(tmp_path / "pruned", prune=True)
     assert (tmp_path / "model").read_bytes() == (tmp_path / "bare").read_bytes()
@@ -292,11 +292,11 @@ def test_files_without_state_do_not_refer_to_one(tmp_path: Path) -> None:
 
 def test_second_fit_replaces_the_training_state(tmp_path: Path) -> None:
     """The state is that of the last training. Learners with history features or a kernel have none."""
-    for params in ({"history": (1, 2)}, {"kernel": "poly"}):
-        tagger = tw.Perceptron(features="S2", epochs=2).fit(X, Y)
+    for params in ({"lookback": (1, 2)}, {"kernel": "poly"}):
+        tagger = tw.Perceptron(features="S2", max_iter=2).fit(X, Y)
         tagger.set_params(**params).fit(X[:2], Y[:2])
         assert not hasattr(tagger, "state_")
-    tagger = tw.Perceptron(features="S2", epochs=2).fit(X, Y)
+    tagger = tw.Perceptron(features="S2", max_iter=2).fit(X, Y)
     assert tagger.fit(X[:2], Y[:2]).state_["steps"] == 4
     assert tagger.fit(X[:2], Y[:2]).partial_fit(X[:2], Y[:2]).state_["steps"] == 6
 
@@ -304,11 +304,17 @@ def test_second_fit_replaces_the_training_state(tmp_path: Path) -> None:
 def test_partial_fit_takes_sample_weights_and_dev_sets() -> None:
     """`partial_fit` takes sample weights and a dev set as `fit` does, and continues the epoch count."""
     weight = [float(i % 3) for i in range(len(X))]
-    whole = tw.Perceptron(features="S2", epochs=3).fit(X, Y, sample_weight=weight, dev=X, dev_y=Y)
-    part = tw.Perceptron(features="S2", epochs=1).fit(X, Y, sample_weight=weight, dev=X, dev_y=Y)
+    whole = tw.Perceptron(features="S2", max_iter=3).fit(X, Y, sample_weight=weight, dev=X, dev_y=Y)
+    part = tw.Perceptron(features="S2", max_iter=1).fit(X, Y, sample_weight=weight, dev=X, dev_y=Y)
     seen: list[int] = []
     part.partial_fit(
-        X, Y, epochs=2, sample_weight=weight, dev=X, dev_y=Y, callbacks=[lambda it: seen.append(it.iteration)]
+        X,
+        Y,
+        max_iter=2,
+        sample_weight=weight,
+        dev=X,
+        dev_y=Y,
+        callbacks=[lambda it: seen.append(it.iteration)],
     )
     assert [e["dev_score"] for e in part.history_] == [e["dev_score"] for e in whole.history_]
     assert [e["objective"] for e in part.history_] == [e["objective"] for e in whole.history_]
@@ -325,8 +331,8 @@ def test_partial_fit_takes_sample_weights_and_dev_sets() -> None:
 @pytest.mark.parametrize(
     "tagger",
     [
-        tw.Perceptron(features="S3", epochs=3, all_pairs=True),
-        tw.Perceptron(features=EDGE, epochs=3),
+        tw.Perceptron(features="S3", max_iter=3, all_pairs=True),
+        tw.Perceptron(features=EDGE, max_iter=3),
         tw.CRF(features="S3", l1=0.3, l2=0.0),
     ],
     ids=repr,
@@ -345,7 +351,7 @@ def test_pruned_models_predict_equally(tagger: Any, tmp_path: Path) -> None:
 
 
 def test_layouts_are_rebuilt_from_their_codes() -> None:
-    layout = tw.Perceptron(features=EDGE, epochs=1).fit(X, Y).model_.scorer.layout
+    layout = tw.Perceptron(features=EDGE, max_iter=1).fit(X, Y).model_.scorer.layout
     again = layout_of(layout.n_attributes, layout.n_labels, codes_of(layout), pairs=True)
     for name, array in layout.arrays().items():
         np.testing.assert_array_equal(again.arrays()[name], array)
@@ -363,8 +369,8 @@ def test_pruning_a_zero_model_removes_all_features() -> None:
 
 def test_tagger_without_state_saves_the_initial_state(tmp_path: Path) -> None:
     """Weights alone are saved as the state before the first step: no steps, no epochs, zero sums."""
-    tw.Perceptron(features="S1", epochs=2).fit(X, Y).save(tmp_path / "plain.tagwise")
+    tw.Perceptron(features="S1", max_iter=2).fit(X, Y).save(tmp_path / "plain.tagwise")
     tw.load(tmp_path / "plain.tagwise").save(tmp_path / "state.tagwise", state=True)
     model = tw.load(tmp_path / "state.tagwise").model_
-    assert model.meta["state"] == {"steps": 0.0, "epochs": 0}
+    assert model.meta["state"] == {"steps": 0.0, "max_iter": 0}
     assert len(model.file.array("state.sums")) == len(model.file.array("state.variance")) == 0

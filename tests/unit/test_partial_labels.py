@@ -66,7 +66,7 @@ def test_separator_and_unknown_mark_are_configurable(tmp_path: Path) -> None:
     file = tmp_path / "train.tsv"
     file.write_text("the\tD\ndog\tN/V\n\na\tD\ncat\t?\n\nsees\tV\n", encoding="utf-8")
     corpus = tw.read(file, "conll", columns=("word", "label"))
-    tagger = crf(partial=True, separator="/", unknown="?").fit(corpus)
+    tagger = crf(partial=tw.Partial(separator="/", unknown="?")).fit(corpus)
     assert set(tagger.classes_) == {"D", "N", "V"}
     tagger.save(tmp_path / "m")
     assert tw.load(tmp_path / "m").predict(corpus) == tagger.predict(corpus)

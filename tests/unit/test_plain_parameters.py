@@ -17,16 +17,20 @@ LONE = "\ud800"
 @pytest.mark.parametrize(
     ("learner", "given", "kept"),
     [
-        (tw.CRF, {"seed": np.int64(3), "l2": np.float32(0.5)}, {"seed": 3, "l2": 0.5}),
+        (tw.CRF, {"random_state": np.int64(3), "l2": np.float32(0.5)}, {"random_state": 3, "l2": 0.5}),
         (tw.CRF, {"start_end": np.bool_(False)}, {"start_end": False}),
         (tw.CRF, {"start_end": np.array(True)}, {"start_end": True}),
         (tw.CRF, {"loss": np.str_("log")}, {"loss": "log"}),
-        (tw.CRF, {"cost": np.float32(0.5)}, {"cost": 0.5}),
-        (tw.CRF, {"cost": {np.str_("A"): np.float32(0.5)}}, {"cost": {"A": 0.5}}),
-        (tw.CRF, {"separator": np.str_("/")}, {"separator": "/"}),
+        (tw.CRF, {"class_weight": np.float32(0.5)}, {"class_weight": 0.5}),
+        (tw.CRF, {"class_weight": {np.str_("A"): np.float32(0.5)}}, {"class_weight": {"A": 0.5}}),
+        (tw.CRF, {"partial": {"unknown": np.str_("?")}}, {"partial": {"separator": "|", "unknown": "?"}}),
         (tw.CRF, {"features": np.str_("S1")}, {"features": "S1"}),
-        (tw.Perceptron, {"kernel": np.str_("poly"), "degree": np.uint8(3)}, {"kernel": "poly", "degree": 3}),
-        (tw.Perceptron, {"history": np.array([1, 2])}, {"history": [1, 2]}),
+        (
+            tw.Perceptron,
+            {"kernel": {"name": np.str_("poly"), "degree": np.uint8(3)}},
+            {"kernel": tw.Poly(3).to_json()},
+        ),
+        (tw.Perceptron, {"lookback": np.array([1, 2])}, {"lookback": tw.Lookback(1, 2).to_json()}),
     ],
 )
 def test_numpy_parameters_become_python_objects(
@@ -45,11 +49,11 @@ def test_numpy_parameters_become_python_objects(
 @pytest.mark.parametrize(
     ("learner", "given", "message"),
     [
-        (tw.CRF, {"separator": b"|"}, "separator=.*expected text, found bytes"),
-        (tw.CRF, {"separator": 3}, "separator=3: expected text"),
-        (tw.CRF, {"unknown": object()}, "unknown=.*expected text"),
-        (tw.CRF, {"unknown": LONE}, "unknown=.*lone surrogate"),
-        (tw.CRF, {"cost": {"A": b"1"}}, "cost=.*found bytes"),
+        (tw.CRF, {"partial": {"separator": b"|"}}, "partial=.*expected text, found bytes"),
+        (tw.CRF, {"partial": {"separator": 3}}, "partial=.*separator=3: expected text"),
+        (tw.CRF, {"partial": {"unknown": object()}}, "partial=.*unknown=.*expected text"),
+        (tw.CRF, {"partial": {"unknown": LONE}}, "partial=.*lone surrogate"),
+        (tw.CRF, {"class_weight": {"A": b"1"}}, "class_weight=.*found bytes"),
         (tw.CRF, {"features": f'word[0].one_of("{LONE}")?'}, "features=.*lone surrogate"),
         (tw.CRF, {"features": b"S1"}, "features=.*found bytes"),
         (tw.CRF, {"l2": 10**400}, "l2=.*expected finite number"),
@@ -57,8 +61,8 @@ def test_numpy_parameters_become_python_objects(
         (tw.CRF, {"max_iter": 10**400}, "max_iter=.*expected integer"),
         (tw.CRF, {"loss": np.array(["log"])}, "loss=.*expected one of"),
         (tw.CRF, {"loss": ["log"]}, "loss=.*expected one of"),
-        (tw.Perceptron, {"seed": 2**64}, r"seed=.*below 2\*\*63"),
-        (tw.Perceptron, {"kernel": np.array(["poly"])}, "kernel=.*expected one of"),
+        (tw.Perceptron, {"random_state": 2**64}, r"random_state=.*below 2\*\*63"),
+        (tw.Perceptron, {"kernel": np.array(["poly"])}, "kernel=.*expected linear"),
         (tw.MIRA, {"cost": b"f1"}, "cost=.*found bytes"),
     ],
 )

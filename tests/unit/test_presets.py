@@ -39,7 +39,7 @@ BASE = Preset(
     corpora=("one",),
     learners=("perceptron",),
     features=("S1",),
-    params={"epochs": 3, "max_iter": 3},
+    params={"max_iter": 3},
 )
 
 
@@ -61,8 +61,17 @@ PLANS: dict[str, tuple[dict[str, Any], Callable[[Preset], Any], Any]] = {
     "pairs": ({**TWO, "pairs": {"one": "S2"}}, of_cells(lambda cell: cell.features), ["S2", "S1", "S2"]),
     "sizes": ({"sizes": (4, 7)}, of_cells(lambda cell: cell.size), [4, 7]),
     "seeds": ({"seeds": 3}, of_cells(lambda cell: cell.seed), [0, 1, 2]),
-    "params": ({"params": {"epochs": 5}}, of_cells(lambda cell: cell.settings()["epochs"]), [5]),
-    "tune": ({"tune": {"perceptron": {"epochs": (1, 4)}}}, of_cells(lambda c: c.tune), [{"epochs": (1, 4)}]),
+    "params": ({"params": {"max_iter": 5}}, of_cells(lambda cell: cell.settings()["max_iter"]), [5]),
+    "params_of": (
+        {"learners": ("crf", "mira", "pa"), "params_of": {"mira pa": {"max_iter": 5}}},
+        of_cells(lambda cell: cell.settings()["max_iter"]),
+        [3, 5, 5],
+    ),
+    "tune": (
+        {"tune": {"perceptron": {"max_iter": (1, 4)}}},
+        of_cells(lambda c: c.tune),
+        [{"max_iter": (1, 4)}],
+    ),
     "tune_size": ({"tune_size": 10}, of_cells(lambda cell: cell.tune_size), [10]),
     "folds": ({"folds": 3}, of_cells(lambda cell: cell.folds), [3]),
     "dev": ({"dev": True}, of_cells(lambda cell: cell.dev), [True]),
@@ -188,7 +197,7 @@ def test_row_figures_equal_direct_training_and_scoring() -> None:
     cell = Cell("news", learner, "S2", 20, 1, {"max_iter": 5}, {"l2": [0.5]}, dev=True)
     train = resolve_corpora({"x": (TRAIN, TEST)})["x"].train
     drawn = tw.Corpus([train[i] for i in sorted(random.Random(1).sample(range(24), 20))])
-    tagger = tw.CRF(features="S2", loss="exp", max_iter=5, l2=0.5, seed=1).fit(drawn)
+    tagger = tw.CRF(features="S2", loss="exp", max_iter=5, l2=0.5, random_state=1).fit(drawn)
     report, on_dev = tagger.evaluate(TEST), tagger.evaluate(DEV)
     expected: dict[str, Any] = {
         "corpus": "news",

@@ -17,8 +17,8 @@ X = [["a", "b"], ["b", "c", "a"]]
 Y = [["X", "Y"], ["Y", "X", "X"]]
 CALLS = {
     "crf": lambda verbose: tw.CRF(features="S1", max_iter=4, tol=0.0, verbose=verbose).fit(X, Y),
-    "perceptron": lambda verbose: tw.Perceptron(features="S1", epochs=3, verbose=verbose).fit(X, Y),
-    "partial_fit": lambda verbose: tw.MIRA(features="S1", verbose=verbose).partial_fit(X, Y, epochs=2),
+    "perceptron": lambda verbose: tw.Perceptron(features="S1", max_iter=3, verbose=verbose).fit(X, Y),
+    "partial_fit": lambda verbose: tw.MIRA(features="S1", verbose=verbose).partial_fit(X, Y, max_iter=2),
     "compare": lambda verbose: tw.compare(
         ["hmm", "perceptron"],
         corpus={"c": (tw.Corpus.from_lists(X, Y),) * 2},

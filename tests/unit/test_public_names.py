@@ -16,6 +16,7 @@ import tagwise as tw
 ROOT = Path(__file__).parents[2]
 NAMES = {
     "estimators": "AROW Boosting CRF HMM HMSVM MEMM MIRA PassiveAggressive Perceptron Tagger",
+    "parameters": "Dictionary Kernel Lookback Partial Poly RBF",
     "data": "Corpus Sentence Tokenizer read iter_sentences write load_corpus list_corpora Shards encode fit_shards",
     "features": "Features Gazetteer Regex Vectors",
     "models": "load pretrained list_pretrained Checkpoint",

@@ -54,8 +54,8 @@ def models(tmp_path: Path) -> list[Path]:
     out = []
     for name, tagger in {
         "crf": tw.CRF(max_iter=2),
-        "boosting": tw.Boosting(rounds=2),
-        "kernel": tw.Perceptron(epochs=1, kernel="rbf"),
+        "boosting": tw.Boosting(max_iter=2),
+        "kernel": tw.Perceptron(max_iter=1, kernel="rbf"),
     }.items():
         tagger.fit(X, Y).save(tmp_path / name)
         out.append(tmp_path / name)
@@ -77,7 +77,7 @@ def test_loading_while_the_file_is_replaced(models: list[Path], tmp_path: Path, 
 def test_loading_concurrently_with_saving(tmp_path: Path) -> None:
     """Threads overwrite one file with models that have different numbers of arrays."""
     target, ended = tmp_path / "model.tagwise", threading.Event()
-    taggers = [tw.CRF(max_iter=2).fit(X, Y), tw.Boosting(rounds=2).fit(X, Y), tw.HMM().fit(X, Y)]
+    taggers = [tw.CRF(max_iter=2).fit(X, Y), tw.Boosting(max_iter=2).fit(X, Y), tw.HMM().fit(X, Y)]
     taggers[0].save(target)
 
     def save(tagger: tw.Tagger) -> None:

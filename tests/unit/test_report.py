@@ -23,7 +23,7 @@ def comparison() -> Comparison:
     train, dev, test = tw.load_corpus("wnut17-ner")
     pos, _, pos_test = tw.load_corpus("ewt-pos")
     data = {"ner": (train[:150], dev, test[:60]), "pos <&>": (pos[:120], pos_test[:40])}
-    params = {"max_iter": 8, "epochs": 3}
+    params = {"max_iter": 8}
     table = tw.compare(
         ["crf", "mira", "hmm"],
         corpus=data,
@@ -32,7 +32,7 @@ def comparison() -> Comparison:
         params=params,
         against="crf",
     )
-    table.title, table.caption = "A <comparison>", "epochs = 3"
+    table.title, table.caption = "A <comparison>", "max_iter = 8"
     table.published = (Published("crf", 59.92, features="S1", source="A paper & its table"),)
     return table
 

@@ -26,14 +26,14 @@ from tagwise.estimators import LEARNERS  # noqa: E402
 QUICK: dict[str, dict[str, Any]] = {
     "crf": {"max_iter": 5},
     "memm": {"max_iter": 5},
-    "hmsvm": {"max_epochs": 2},
-    "boosting": {"rounds": 20},
+    "hmsvm": {"max_iter": 2},
+    "boosting": {"max_iter": 20},
     "hmm": {},
 }
 
 
 def quick(learner: str) -> tw.Tagger:
-    return LEARNERS[learner](features="S1", **QUICK.get(learner, {"epochs": 2}))
+    return LEARNERS[learner](features="S1", **QUICK.get(learner, {"max_iter": 2}))
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

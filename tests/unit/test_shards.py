@@ -191,7 +191,7 @@ def test_attributes_without_occurrences_are_rejected(file: Path) -> None:
     crc = int.from_bytes(path.read_bytes()[12:16], "little")
     write_manifest(shards.path, {**read_manifest(shards.path), "vocabulary": crc})
     with pytest.raises(tw.exceptions.CorpusError, match=r"vocabulary\.arrays.*'counts' contains 0"):
-        tw.fit_shards(tw.Perceptron(epochs=1), tw.Shards(shards.path))
+        tw.fit_shards(tw.Perceptron(max_iter=1), tw.Shards(shards.path))
 
 
 def test_any_changed_byte_of_the_manifest_is_detected(file: Path) -> None:

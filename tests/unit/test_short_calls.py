@@ -34,7 +34,7 @@ def answers(tagger: Any) -> Any:
         tagger.predict_kbest(X, 3),
         [p.tolist() for p in tagger.predict_marginals(X)],
         tw.Tokenizer().many(["Rosa runs. Oslo sings."])[0].tokens,
-        tw.MIRA(features="S2", epochs=2).fit(X, Y).partial_fit(X[:1], Y[:1]).model_.scorer.weights.tolist(),
+        tw.MIRA(features="S2", max_iter=2).fit(X, Y).partial_fit(X[:1], Y[:1]).model_.scorer.weights.tolist(),
     )
 
 

@@ -61,11 +61,11 @@ rounds = _core.Rounds("tight", features_per_round=2000, overlap=True, joint=True
 CALLS = {
     "an epoch of MIRA against many paths": """
 X, y = corpus(50, 30, 10)
-long(lambda: tw.MIRA(k=1500, epochs=1, features="S1").fit(X, y))
+long(lambda: tw.MIRA(k=1500, max_iter=1, features="S1").fit(X, y))
 """,
     "lists of many paths": """
 X, y = corpus(50, 40, 10)
-tagger = tw.Perceptron(epochs=1, features="S1").fit(X, y)
+tagger = tw.Perceptron(max_iter=1, features="S1").fit(X, y)
 long(lambda: tagger.predict_kbest(X * 5, 60_000))
 """,
     "lists of many paths in double precision": """
@@ -95,7 +95,7 @@ long(lambda: [_core.encode_tokens(template, _core.Vocabulary(), sentences * 30) 
 """,
     "best paths": """
 X, y = corpus(100, 100, 150)
-tagger = tw.Perceptron(epochs=1, features="S1", all_pairs=False).fit(X, y)
+tagger = tw.Perceptron(max_iter=1, features="S1", all_pairs=False).fit(X, y)
 data = tagger.model_.encode(X * 100)
 long(lambda: [tagger.model_.scorer.viterbi(data, n_jobs=1) for _ in range(100)])
 """,
@@ -118,7 +118,7 @@ long(run)
 """,
     "kernel": """
 X, y = corpus(2000, 20, 5, words=20_000)
-long(lambda: tw.Perceptron(epochs=1, features="S2", kernel="rbf").fit(X, y))
+long(lambda: tw.Perceptron(max_iter=1, features="S2", kernel="rbf").fit(X, y))
 """,
 }
 
@@ -157,7 +157,7 @@ def test_only_the_call_of_the_main_thread_stops() -> None:
     code = """
 import threading
 X, y = corpus(50, 40, 10)
-tagger = tw.Perceptron(epochs=1, features="S1").fit(X, y)
+tagger = tw.Perceptron(max_iter=1, features="S1").fit(X, y)
 want = tagger.predict(X * 40)
 results, heard = [], threading.Event()
 

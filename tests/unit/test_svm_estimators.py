@@ -24,13 +24,13 @@ def squared(a: TokenMatrix, b: TokenMatrix) -> Any:
 TAGGERS = [
     tw.HMSVM(features="S2"),
     tw.HMSVM(features="S2", rescale="margin", C=0.5),
-    tw.HMSVM(features="S2", slack="sequence", max_paths=20),
-    tw.HMSVM(features="S2", kernel="poly", degree=3),
+    tw.HMSVM(features="S2", slack=("sequence", 20)),
+    tw.HMSVM(features="S2", kernel=tw.Poly(degree=3)),
     tw.HMSVM(features="S2", kernel="rbf", rescale="margin"),
     tw.Perceptron(features="S2", kernel="linear"),
-    tw.Perceptron(features="S2", kernel="poly", form="expanded"),
-    tw.Perceptron(features="S2", kernel="poly", form="rows", average=False),
-    tw.Perceptron(features="S2", kernel="rbf", gamma=0.1, budget=5, epochs=30),
+    tw.Perceptron(features="S2", kernel=tw.Poly(form="expanded")),
+    tw.Perceptron(features="S2", kernel=tw.Poly(form="rows"), average=False),
+    tw.Perceptron(features="S2", kernel=tw.RBF(gamma=0.1, budget=5), max_iter=30),
     tw.Perceptron(features="S2", kernel=squared),
 ]
 
@@ -98,10 +98,10 @@ def test_invalid_combinations_are_rejected() -> None:
             {"warm_start": tw.HMSVM(features="S2", kernel="poly").fit(X, Y)},
             "support tokens",
         ),
-        (tw.Perceptron(features="S2", kernel="poly", history=(1, 2)), {}, "history"),
+        (tw.Perceptron(features="S2", kernel="poly", lookback=(1, 2)), {}, "history"),
         (tw.Perceptron(kernel="poly", mode="batch"), {}, "a kernel requires mode=.online."),
         (tw.Perceptron(kernel="poly", parts=2), {}, "a kernel requires parts=1"),
-        (tw.Perceptron(kernel="poly", degree=0), {}, "degree"),
+        (tw.Perceptron(kernel=tw.Poly(degree=0)), {}, "degree"),
         (tw.Perceptron(kernel="no_such_module_:f"), {}, "imported"),
     ]
     for tagger, arguments, message in cases:

@@ -14,7 +14,7 @@ from tagwise.base.exceptions import ModelFileError, ParameterError
 
 from ..corpora import X, Y
 
-TAGGER = tw.Perceptron(features="S2", epochs=4, voters=4 * len(X)).fit(X, Y)
+TAGGER = tw.Perceptron(features="S2", max_iter=4, voters=4 * len(X)).fit(X, Y)
 #: Sentences with words that do not occur in training, on which the voters differ.
 STRANGE = [["the", "unknown", "barks"], ["a", "a", "a", "a"], ["Dog", "zzz", "the"], []]
 DECODERS = ("viterbi", "pointwise")
@@ -22,7 +22,7 @@ DECODERS = ("viterbi", "pointwise")
 
 def test_voted_weights_average_to_the_averaged_perceptron() -> None:
     assert TAGGER.predict(X) == Y
-    plain = tw.Perceptron(features="S2", epochs=4).fit(X, Y)
+    plain = tw.Perceptron(features="S2", max_iter=4).fit(X, Y)
     np.testing.assert_array_equal(TAGGER.model_.scorer.weights, plain.model_.scorer.weights)
     assert TAGGER.history_ == [
         {**entry, "seconds": mine["seconds"]} for mine, entry in zip(TAGGER.history_, plain.history_)
@@ -41,7 +41,7 @@ def test_rules_and_allowed_labels_hold_for_every_voter() -> None:
 
 def test_voters_after_the_best_epoch_are_dropped() -> None:
     dev = [["barks", "the"]]
-    tagger = tw.Perceptron(features="S2", epochs=4, voters=4 * len(X), patience=1)
+    tagger = tw.Perceptron(features="S2", max_iter=4, voters=4 * len(X), patience=1)
     tagger.fit(X, Y, dev=dev, dev_y=[[Y[0][0], Y[0][0]]])
     assert tagger.model_.arrays["voters.counts"].sum() == tagger.best_iteration_ * len(X)
     assert tagger.score(dev, [[Y[0][0], Y[0][0]]]) == tagger.history_[tagger.best_iteration_ - 1]["dev_score"]
@@ -51,15 +51,15 @@ def test_voters_after_the_best_epoch_are_dropped() -> None:
     ("params", "message"),
     [
         ({"kernel": "rbf"}, "kernel"),
-        ({"history": (1, 2)}, "history"),
+        ({"lookback": (1, 2)}, "history"),
         ({"mode": "batch"}, "batch"),
         ({"parts": 2}, "parts"),
-        ({"voters": 3}, "voters=3.*epochs=4"),
+        ({"voters": 3}, "voters=3.*max_iter=4"),
     ],
 )
 def test_unsupported_combinations_are_rejected(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
-        tw.Perceptron(**{"epochs": 4, "voters": 8, **params}).fit(X, Y)
+        tw.Perceptron(**{"max_iter": 4, "voters": 8, **params}).fit(X, Y)
 
 
 def test_partial_fit_and_foreign_formats_are_rejected(tmp_path: Path) -> None:

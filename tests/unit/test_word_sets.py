@@ -13,7 +13,7 @@ import tagwise as tw
 from tagwise import _core
 from tagwise.corpus.sentence import Sentence
 from tagwise.features.inputs import Inputs
-from tagwise.scores.dictionary import Dictionary
+from tagwise.scores.dictionary import TagDictionary
 
 
 class Word(str):
@@ -26,7 +26,7 @@ def test_lookup_equals_a_dict() -> None:
     pool = ["".join(rng.choices(letters, k=rng.randrange(4))) for _ in range(600)]
     of = {word: rng.randrange(1, 9) for word in pool[:200]}
     sets = np.ones((9, 3), dtype=np.bool_)
-    dictionary = Dictionary(sets, of)
+    dictionary = TagDictionary(sets, of)
     sentences: list[list[str]] = [rng.choices(pool, k=rng.randrange(9)) for _ in range(200)]
     wanted = [of.get(word, 0) for sentence in sentences for word in sentence]
     assert {0} < set(wanted)
@@ -39,7 +39,7 @@ def test_lookup_equals_a_dict() -> None:
 
 
 def test_empty_sets_and_tokens_that_are_not_strings() -> None:
-    empty = Dictionary(np.ones((1, 2), dtype=np.bool_), {})
+    empty = TagDictionary(np.ones((1, 2), dtype=np.bool_), {})
     assert empty.support([["a"], [], ["b", "c"]])[1].tolist() == [0, 0, 0]
     assert _core.WordSets([b"a"], [1]).of([["a", 1, None, b"a"]]).tolist() == [1, 0, 0, 0]
     with pytest.raises(TypeError):
@@ -67,7 +67,7 @@ def test_lookup_during_encoding_equals_a_second_pass(
     given: Any, features: Any, on_the_way: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lookup during encoding and in a second pass equal a dict and give equal labels. Unneeded passes are skipped."""
-    tagger = tw.Perceptron(features=features, epochs=2, dictionary=1).fit(given, COLUMNED.labels)
+    tagger = tw.Perceptron(features=features, max_iter=2, dictionary=1).fit(given, COLUMNED.labels)
     model = tagger.model_
     assert model.dictionary is not None
     X = Inputs.of(given)

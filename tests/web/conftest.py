@@ -37,7 +37,7 @@ def tagger() -> tw.CRF:
 @pytest.fixture(scope="session")
 def perceptron() -> tw.Perceptron:
     """A fitted perceptron, whose scores are not probabilities."""
-    return tw.Perceptron(features="S1", epochs=2).fit(corpus())
+    return tw.Perceptron(features="S1", max_iter=2).fit(corpus())
 
 
 @pytest.fixture

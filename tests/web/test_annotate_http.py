@@ -63,7 +63,7 @@ def test_label_undo_explain_export_and_train_from_the_export(served: tuple[Any, 
     assert "attachment" in file.headers["content-disposition"]
     corpus = tw.read(io.BytesIO(file.body), "conll")
     assert len(corpus) == 6
-    found = tw.MIRA(epochs=5, n_jobs=1).fit(corpus).predict([["Anna", "went", "to", "Oslo", "."]])
+    found = tw.MIRA(max_iter=5, n_jobs=1).fit(corpus).predict([["Anna", "went", "to", "Oslo", "."]])
     assert found == [["B-PER", "O", "O", "B-LOC", "O"]]
 
 
@@ -108,7 +108,7 @@ def test_comparison_reports_progress_events(served: tuple[Any, Any]) -> None:
             comparing.begin(wrong)
     assert comparing.page() is None
     comparing._running = True
-    comparing._run(["perceptron(epochs=2)"], session._corpus(), session._corpus())
+    comparing._run(["perceptron(max_iter=2)"], session._corpus(), session._corpus())
     kinds = [data["kind"] for _, data in events]
     assert kinds[0] == "start"
     assert kinds[-1] == "end"

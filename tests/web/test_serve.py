@@ -576,10 +576,10 @@ def lowered(sentence: Any) -> list[list[str]]:
 def test_models_with_code_or_attributes_are_rejected(tmp_path: Path) -> None:
     """Models with feature functions are rejected without an import. Models of attributes are rejected too."""
     words = [["a", "b"]]
-    tw.Perceptron(features=lowered, epochs=1).fit(words, [["x", "y"]]).save(tmp_path / "f.tagwise")
+    tw.Perceptron(features=lowered, max_iter=1).fit(words, [["x", "y"]]).save(tmp_path / "f.tagwise")
     with pytest.raises(tw.exceptions.MissingFunctionError, match="lowered"):
         ModelRegistry.read([str(tmp_path / "f.tagwise")])
-    tw.Perceptron(epochs=1).fit([[["w=a"], ["w=b"]]], [["x", "y"]]).save(tmp_path / "a.tagwise")
+    tw.Perceptron(max_iter=1).fit([[["w=a"], ["w=b"]]], [["x", "y"]]).save(tmp_path / "a.tagwise")
     with pytest.raises(tw.exceptions.ParameterError, match=r"a\.tagwise: .*attributes"):
         ModelRegistry.read([str(tmp_path / "a.tagwise")])
 

@@ -28,7 +28,7 @@ REQUESTS: list[dict[str, Any]] = [
 def parts_of_speech() -> tw.Perceptron:
     """Return a tagger with labels that do not mark spans and that JSON has to escape."""
     sentences = [tw.Sentence({"word": ["a", "b"], "label": ['"quoted"', "é\\n"]}, "label")] * 3
-    return tw.Perceptron(features="S1", epochs=2).fit(tw.Corpus(sentences))
+    return tw.Perceptron(features="S1", max_iter=2).fit(tw.Corpus(sentences))
 
 
 @pytest.mark.parametrize("kind", ["spans", "parts", "numbers"])
@@ -36,7 +36,7 @@ def test_fast_and_general_paths_give_identical_responses(tagger: tw.CRF, kind: s
     if kind == "numbers":
         sentences = corpus()
         numbers = [[len(word) for word in s.tokens] for s in sentences]
-        made: Any = tw.Perceptron(features="S1", epochs=2).fit([s.tokens for s in sentences], numbers)
+        made: Any = tw.Perceptron(features="S1", max_iter=2).fit([s.tokens for s in sentences], numbers)
     else:
         made = tagger if kind == "spans" else parts_of_speech()
     loaded = Loaded.of(made, "a model")

@@ -329,6 +329,19 @@ class AnyOf(Domain):
         deepest = max(errors, key=lambda error: len(error.at))
         raise deepest if len(deepest.at) > len(at) else domain_error(at, self.describe(), value)
 
+    def convert(self, value: Any) -> Any:
+        for domain in self.domains:
+            if domain.holds(found := domain.convert(value)):
+                return found
+        return plain(value)
+
+    def read(self, text: str) -> Any:
+        for domain in self.domains:
+            with suppress(ValueError):
+                if domain.holds(found := domain.parse(text)):
+                    return found
+        raise ValueError(text)
+
 
 @dataclass(frozen=True)
 class ListOf(Domain):

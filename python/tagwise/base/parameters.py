@@ -14,7 +14,7 @@ import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from tagwise.base.domains import Choice, Domain, DomainError, shown
 from tagwise.base.exceptions import ParameterError
@@ -25,6 +25,9 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,7 @@ def require(
             raise ParameterError(f"{feature} requires {name}={expected}, found {name}={shown(value)}{remedy}")
 
 
-def lookup(params: Mapping[str, Param], name: str, owner: str) -> Param:
+def lookup(params: Mapping[str, Item], name: str, owner: str) -> Item:
     """Return the parameter of that name, or raise a ParameterError that lists the valid names."""
     if name in params:
         return params[name]

@@ -49,7 +49,7 @@ class Simulated(NamedTuple):
 
     strategies: str | None  # names, separated by commas
     seeds: int
-    epochs: int
+    max_iter: int
     growth: float  # of the labelled part per step
 
 
@@ -95,7 +95,7 @@ def run_simulation(
         say(f"{curve.strategy}: {curve.sentences[-1]} sentences, score {100 * curve.scores[-1]:.1f}")
 
     def make() -> Any:
-        return fresh(learner, simulation.epochs, features=features)
+        return fresh(learner, simulation.max_iter, features=features)
 
     found = simulate(
         name,
@@ -205,12 +205,12 @@ def run_simulation(
     panel=OTHER,
 )
 @click.option(
-    "--epochs",
+    "--max-iter",
     type=click.IntRange(min=1),
     metavar="N",
     default=8,
     show_default=True,
-    help="With --simulate, epochs of training.",
+    help="With --simulate, maximum number of epochs of training.",
     panel=OTHER,
 )
 @click.option(
@@ -242,7 +242,7 @@ def annotate(
     strategy: str | None,
     simulate: bool,
     seeds: int,
-    epochs: int,
+    max_iter: int,
     growth: float,
     agreement: str | None,
     export: str | None,
@@ -272,7 +272,7 @@ def annotate(
         if corpus is None:
             raise click.UsageError("--simulate requires a labelled corpus. Add CORPUS")
         run_simulation(
-            corpus, dev, learner, features, output, Simulated(strategy, seeds, epochs, growth), reading
+            corpus, dev, learner, features, output, Simulated(strategy, seeds, max_iter, growth), reading
         )
     elif agreement is not None:
         if corpus is None:
@@ -361,7 +361,7 @@ def serve(work: Any, model: str | None, dev: str | None, host: str, port: int, r
     held_out = None if dev is None else read_corpus(dev, form, columns, label, part="dev")
     if found is not None and (found.lookback is not None or found.recipe.kind == "attributes"):
         raise ParameterError(
-            "--model requires a first-order model with features of tokens. Train one without --history, on tokens"
+            "--model requires a first-order model with features of tokens. Train one without --lookback, on tokens"
         )
     if not work.sentences:
         raise CorpusError("the project has no sentences. Add a file with sentences as CORPUS")

@@ -490,7 +490,7 @@ def compare(
         chosen = replace(chosen, risks=risks)
     if max_iter is not None:
         settings = {**settings, "max_iter": max_iter}
-    chosen = replace(chosen, params={**chosen.params, **settings})
+    chosen = chosen.with_params(settings)
     compared = [
         parse(name) for name in chosen.chosen()
     ]  # before any corpus is read, so that unknown names fail early

@@ -95,9 +95,16 @@ def command_line() -> str:
 
 #: A call, which is left as it is, or a keyword argument with or without its value. Paths and quoted text do not match.
 _VALUE = r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|\.\.\.|[^\s,;:()]*[^\s,;:().]"
+#: Options that are not named after their parameter.
+OPTION_NAMES = {"random_state": "seed"}
 _ARGUMENT = re.compile(
     rf"[\w.]+\([^()]*\)|(?<![\w.'\"/-])(?<!--set )(?P<name>[a-z]\w*)\b(?:=(?P<value>{_VALUE}))?"
 )
+
+
+def option_of(parameter: str) -> str:
+    """Return the option of a parameter of a learner."""
+    return f"--{OPTION_NAMES.get(parameter, parameter).replace('_', '-')}"
 
 
 def in_options(message: str, command: click.Command) -> str:
@@ -117,7 +124,7 @@ def in_options(message: str, command: click.Command) -> str:
 
     def spelled(found: re.Match[str]) -> str:
         name, value = found["name"] or "", found["value"]
-        flag = f"--{name.replace('_', '-')}"
+        flag = option_of(name)
         option = flags.get(flag)
         if value is None:
             return flag if option is not None and "_" in name else found[0]

@@ -26,10 +26,9 @@ from tagwise.cli.files import (
     require,
     workers_option,
 )
-from tagwise.cli.help import DATA, HELP, LARGE, LEARNER, OUTPUT, RESUMING, Command
+from tagwise.cli.help import DATA, HELP, LARGE, LEARNER, OUTPUT, RESUMING, Command, option_of
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.models import device_option, load_model
-from tagwise.corpus.schemes import has_chunks
 from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.reader import ON_ERROR, Shards
 from tagwise.estimators.sharded.fit import fit_shards
@@ -154,20 +153,33 @@ def print_parameters(context: click.Context, _: click.Parameter, requested: bool
     "tenth of TRAIN without --dev.",
     panel=LEARNER,
 )
+@click.option("--max-iter", metavar="N", help="Maximum number of iterations or epochs.", panel=LEARNER)
 @click.option(
-    "--history",
-    metavar="m=M,p=P",
-    help="Search over states of M labels, with features of labels up to P tokens back (perceptron, mira).",
+    "--kernel",
+    metavar="NAME",
+    help="Kernel of perceptron or hmsvm: linear, poly, rbf or module:function, with settings as in "
+    "poly:degree=3,coef=0.5.",
     panel=LEARNER,
 )
 @click.option(
-    "--document",
-    is_flag=True,
-    help="Add features of the labels that the same word has earlier in the document (perceptron, mira).",
+    "--lookback",
+    metavar="M,P",
+    help="Search over states of M labels, with features of labels up to P tokens back (perceptron, mira). "
+    "1,inf:document=true adds the labels that the same word has earlier in the document.",
     panel=LEARNER,
 )
 @click.option(
-    "--seed", type=int, metavar="N", show_default="0", help="Seed of the random numbers.", panel=LEARNER
+    "--dictionary",
+    metavar="N",
+    help="Allow words that occur N times or more only the labels seen with them. 5:share=0.01 ignores labels of fewer "
+    "than 1% of a word's tokens.",
+    panel=LEARNER,
+)
+@click.option(
+    "--partial", is_flag=True, help="Read labels such as A|B as sets and _ as unknown (crf).", panel=LEARNER
+)
+@click.option(
+    "--seed", "random_state", metavar="N", show_default="0", help="Seed of the random numbers.", panel=LEARNER
 )
 @click.option(
     "--checkpoint",
@@ -241,8 +253,11 @@ def train(
     features: str | None,
     loss: str | None,
     pairs: tuple[str, ...],
-    history: str | None,
-    document: bool,
+    max_iter: str | None,
+    kernel: str | None,
+    lookback: str | None,
+    dictionary: str | None,
+    partial: bool,
     path: str | None,
     warm_start: str | None,
     forget: bool,
@@ -255,7 +270,7 @@ def train(
     address: str | None,
     workers: int | None,
     n_jobs: int | None,
-    seed: int | None,
+    random_state: str | None,
     device: str | None,
     columns: str | None,
     label: str | None,
@@ -281,7 +296,7 @@ def train(
       tagwise train train.txt -o model.tagwise \\
           --checkpoint every=5m --resume
       tagwise train ner.txt --learner mira \\
-          --history m=1,p=2 --document -o ner.tagwise
+          --lookback 1,2:document=true -o ner.tagwise
       tagwise train encoded/ --memory 2G -o model.tagwise
       tagwise train encoded/ -o model.tagwise \\
           --backend ray --address auto
@@ -297,15 +312,18 @@ def train(
     common = (
         ("loss", loss),
         ("n_jobs", n_jobs),
-        ("seed", seed),
+        ("random_state", random_state),
         ("device", device),
-        ("history", history),
-        ("document", "true" if document else None),
+        ("max_iter", max_iter),
+        ("kernel", kernel),
+        ("lookback", lookback),
+        ("dictionary", dictionary),
+        ("partial", "true" if partial else None),
     )
     params: dict[str, Any] = {}
     for name, value in common:
         if value is not None:
-            params |= parse_settings(kind, (f"{name}={value}",), f"--{name.replace('_', '-')}")
+            params |= parse_settings(kind, (f"{name}={value}",), option_of(name))
     params |= parse_settings(kind, pairs)
     if features is not None:
         params["features"] = parse_features(features)
@@ -451,7 +469,7 @@ def outcome(tagger: Any) -> str:
     best, last = f"objective {tagger.objective_:,.2f}", tagger.history_[-1]
     scores = [step["dev_score"] for step in tagger.history_ if step.get("dev_score") is not None]
     if scores:
-        score = "F1" if has_chunks(tagger.model_.labels) else "accuracy"
+        score = "F1" if tagger.metric_ == "f1" else tagger.metric_.replace("_", " ")
         best = f"best dev {score} {100 * max(scores):.2f}, {best}"
     if tagger.stopped_ == "counted":  # a hidden Markov model
         return f"counted labels and features in one pass ({best})"

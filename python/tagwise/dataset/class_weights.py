@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,15 +22,36 @@ def _checked(class_weight: Any) -> Any:
     """Return class weights as floats. Raise a ValueError if one is not a finite number > 0."""
     if class_weight == BALANCED:
         return class_weight
+    if _is_weight(class_weight):
+        return float(class_weight)
     if not isinstance(class_weight, Mapping):
         raise ValueError(f"expected {CLASS_WEIGHT.describe()}")
     for label, weight in class_weight.items():
-        if type(weight) not in (int, float) or not (math.isfinite(weight) and weight > 0):
+        if not _is_weight(weight):
             raise ValueError(f"expected {CLASS_WEIGHT.describe()}, but the weight of {label!r} is {weight!r}")
     return {label: float(weight) for label, weight in class_weight.items()}
 
 
-CLASS_WEIGHT = Anything("balanced, a mapping of label -> number > 0", function=_checked, optional=True)
+def _is_weight(given: Any) -> bool:
+    return type(given) in (int, float) and 0 < given <= sys.float_info.max
+
+
+@dataclass(frozen=True)
+class ClassWeight(Anything):
+    """Domain of class weights. On the command line a number is one weight for all labels."""
+
+    def parse(self, text: str) -> Any:
+        try:
+            return self.convert(float(text))
+        except ValueError:
+            return super().parse(text)
+
+
+CLASS_WEIGHT = ClassWeight(
+    "balanced, a number > 0 for all labels, a mapping of label -> number > 0",
+    function=_checked,
+    optional=True,
+)
 
 
 def label_counts(gold: NDArray[np.uint16], n: int) -> NDArray[np.int64]:
@@ -42,8 +64,9 @@ def label_weights(
 ) -> NDArray[np.float64] | None:
     """Return the weight of each label, [L], or None if no weights are given.
 
-    Labels that are not in the mapping have weight 1. "balanced" is N / (L n), as in scikit-learn, for a label of n of
-    the N tokens if L labels occur, so that each label has the same total weight. A label without tokens has weight 1.
+    A number is the weight of all labels. Labels that are not in a mapping have weight 1. "balanced" is N / (L n), as in
+    scikit-learn, for a label of n of the N tokens if L labels occur, so that each label has the same total weight. A
+    label without tokens has weight 1.
     """
     if class_weight is None:
         return None
@@ -54,6 +77,8 @@ def label_weights(
             counts > 0, counts.sum() / (max(present, 1) * np.maximum(counts, 1)), 1.0
         )
         return out
+    if isinstance(class_weight, float):
+        return np.full(len(labels), class_weight)
     named = {text(label): weight for label, weight in class_weight.items()}
     unknown = [label for label in named if label not in labels]
     if unknown:

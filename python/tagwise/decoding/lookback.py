@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.dataset.check import lengths_of
 from tagwise.features.inputs import Inputs
-from tagwise.scores.lookback import Lookback
+from tagwise.scores.lookback import LookbackWeights
 from tagwise.scores.protocols import Lists
 
 
@@ -52,7 +52,7 @@ class DocumentState:
 
 
 def search(
-    lookback: Lookback,
+    lookback: LookbackWeights,
     scorer: _core.Scorer,
     X: Inputs,
     data: _core.Dataset,

@@ -13,7 +13,7 @@ from tagwise.dataset.check import lengths_of
 from tagwise.decoding.lookback import search
 from tagwise.decoding.plan import Plan, typed
 from tagwise.scores.constraints import NO_GROUP
-from tagwise.scores.lookback import Lookback
+from tagwise.scores.lookback import LookbackWeights
 from tagwise.scores.protocols import Lists
 
 #: Default beam width.
@@ -127,7 +127,7 @@ def _search(plan: Plan, k: int, beam: int | None = None) -> Lists:
     """Search models with longer label histories, or with a beam."""
     settings = plan.scoring.lookback
     if settings is None:
-        settings = Lookback().with_weights(np.zeros(0, dtype=np.float32))
+        settings = LookbackWeights().with_weights(np.zeros(0, dtype=np.float32))
     memory = plan.query.memory if plan.once is None else None  # lists for `once` are searched repeatedly
     return search(
         settings,

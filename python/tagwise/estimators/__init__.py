@@ -116,16 +116,13 @@ def load(
     kind = LEARNERS[learner]
     with error_prefix(os.fspath(path)), error_prefix("meta.params"):
         params = _params(kind, model.meta.get("params", {}), Functions(functions, trust))
-    if model.lookback is not None and model.lookback.endless:
-        params.setdefault("pool", model.lookback.pool)  # for files without this parameter
     if (
         model.recipe.kind in ("sum", "patterns")
         or model.recipe.derived_columns
         or (model.recipe.functions and not model.missing)
     ):
         params["features"] = model.recipe.spec  # the parameters in the file have only its name
-    # JSON has lists in place of tuples.
-    tagger = kind(**{name: tuple(x) if isinstance(x, list) else x for name, x in params.items()})
+    tagger = kind(**params)
     tagger.model_ = model
     metrics = model.meta.get("metrics", {})
     tagger.history_ = []
@@ -151,6 +148,7 @@ def _params(kind: type[Tagger], stored: Mapping[str, Any], functions: Functions)
                 )
             if param.domain.named and isinstance(value, str) and ":" in value:
                 value = functions.find(value, f"the function of {name}")
-        param.check(value)
-        out[name] = value
+        if isinstance(value, dict) and isinstance(value.get("function"), str):  # that of a kernel
+            value = {**value, "function": functions.find(value["function"], f"the function of {name}")}
+        out[name] = param.check(value)
     return out

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base.domains import Anything, Choice, Domains, Flag, Integer, Real
 from tagwise.base.exceptions import CorpusError, ParameterError, TrainingError, not_fitted
+from tagwise.base.options import DICTIONARY, Option
 from tagwise.base.parameters import checked, lookup, parameters_of
 from tagwise.corpus import labels
 from tagwise.dataset import encode
@@ -27,6 +28,7 @@ from tagwise.estimators.scikit import ScikitLearn
 from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
 from tagwise.estimators.texts import Texts
 from tagwise.estimators.training import add_line, model_of, train_with_progress, training_callbacks
+from tagwise.evaluation.scoring import METRICS
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns
 from tagwise.features.resolve import recipe_for
@@ -61,6 +63,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         converged_: Whether training reached `tol` or found no better weights.
         best_iteration_: Number of the iteration that was kept: the best on the dev set, or the last.
         gap_: Bound of the relative distance of `objective_` from the optimum, or None without a certificate.
+        metric_: Name of the metric of `score` and of dev scores.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.
 
@@ -89,8 +92,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         "max_length": Integer(1, optional=True),
         "shuffle": Flag(),
         "constraints": CONSTRAINTS,
-        "dictionary": Integer(1, optional=True),
-        "dictionary_share": Real(0.0, 1.0),
+        "dictionary": DICTIONARY,
         "max_iter": Integer(0),
         "tol": Real(0.0),
         "window": Integer(1),
@@ -99,7 +101,8 @@ class Tagger(Predicting, Texts, ScikitLearn):
         "min_count": Integer(1, 2**32 - 1),
         "all_pairs": Flag(),
         "n_jobs": Integer(1, optional=True),
-        "seed": Integer(0),
+        "scoring": Choice(tuple(METRICS), optional=True),
+        "random_state": Integer(0),
         "verbose": Integer(0),
     }
 
@@ -193,6 +196,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         rows: list[tuple[str, str]] = [
             ("labels", Markup(f"{len(self.classes_)}: {labels_html(self.classes_, 20)}")),
             ("weights", f"{self.n_features_:,}, {self.n_nonzero_:,} of them not zero"),
+            ("metric", self.metric_),
         ]
         metrics = self.model_.meta.get("metrics", {})
         rows += [
@@ -377,7 +381,11 @@ class Tagger(Predicting, Texts, ScikitLearn):
 
     def _meta(self, task: Task, result: Result) -> dict[str, Any]:
         """Return the entries on training for the model file. They do not depend on the machine or the clock."""
-        kept = {name: value for name, value in task.params.items() if name not in TRANSIENT}
+        kept = {
+            name: value.to_json() if isinstance(value, Option) else value
+            for name, value in task.params.items()
+            if name not in TRANSIENT
+        }
         kept["features"] = task.recipe.name
         metrics: dict[str, Any] = {
             "iterations": len(result.history),
@@ -393,7 +401,8 @@ class Tagger(Predicting, Texts, ScikitLearn):
         scores = [e["dev_score"] for e in result.history if "dev_score" in e] if scored else []
         if scores:
             metrics["dev_score"] = max(scores)
-        return {"learner": self.name, "params": kept, "metrics": metrics, **file_columns(task.recipe, task.X)}
+        meta = {"learner": self.name, "params": kept, "metric": task.metric, "metrics": metrics}
+        return {**meta, **file_columns(task.recipe, task.X)}
 
     def _metrics(self) -> dict[str, Any]:
         """Return the training metrics of the current model, or an empty dict before the first `fit`."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 import tagwise._core as _core
-from tagwise.base.domains import Choice, Domains, Flag, Integer, Real
+from tagwise.base.domains import AnyOf, Choice, Domains, Flag, Integer, Real
 from tagwise.base.exceptions import ParameterError
 from tagwise.dataset.check import lengths_of
 from tagwise.dataset.class_weights import label_counts, label_weights
@@ -53,6 +53,7 @@ class HMM(Tagger):
         converged_: True.
         gap_: None.
         best_iteration_: 1, the number of the only pass.
+        metric_: Name of the metric of `score` and of dev scores.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.
 
@@ -67,10 +68,9 @@ class HMM(Tagger):
     resumes = False
     probabilistic = True
     PARAMS: ClassVar[Domains] = {
-        "smoothing": Choice(("witten_bell", "additive")),
-        "delta": Real(0.0, open_low=True),
+        "smoothing": AnyOf((Choice(("witten_bell",)), Real(0.0, open_low=True))),
         "overlapping": Flag(),
-        "unknown": Choice(tuple(UNKNOWN)),
+        "unknown_words": Choice(tuple(UNKNOWN)),
         "rare": Integer(1),
     }
 
@@ -78,12 +78,12 @@ class HMM(Tagger):
         self,
         *,
         features: Any = "S1",
-        smoothing: Literal["witten_bell", "additive"] = "witten_bell",
-        delta: float = 0.1,
-        overlapping: bool = False,
-        unknown: Literal["one", "shape", "suffix"] = "suffix",
+        smoothing: float | Literal["witten_bell"] = "witten_bell",
+        unknown_words: Literal["one", "shape", "suffix"] = "suffix",
         rare: int = 2,
+        overlapping: bool = False,
         start_end: bool = True,
+        scoring: str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -93,17 +93,19 @@ class HMM(Tagger):
             features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
                 template, a function, or attributes). It must give one attribute per token, as S1 does, unless
                 `overlapping` is set. Use S2 or S3 with overlapping=True.
-            smoothing: Smoothing of all counts. Try "additive" for names and chunks; "witten_bell" is better for parts
-                of speech.
-            delta: Amount that additive smoothing adds to every count. Try 0.01 to 1 on development data.
-            overlapping: Emit every attribute independently given the label. Set it to True for features with several
-                attributes per token.
-            unknown: Classes of unknown words: one for all, their shape, or shape and last three letters (suffix). Use
-                shape for languages without inflection, one if the vocabulary is closed.
+            smoothing: Smoothing of all counts: "witten_bell", or the number > 0 to add to every count. Try 0.01 to 1
+                for names and chunks; "witten_bell" is better for parts of speech.
+            unknown_words: Classes of unknown words: one for all, their shape, or shape and last three letters (suffix).
+                Use shape for languages without inflection, one if the vocabulary is closed.
             rare: Minimum count of a word in training. Rarer words count as unknown. Raise it to 3 to 5 for large
                 corpora.
+            overlapping: Emit every attribute independently given the label. Set it to True for features with several
+                attributes per token.
             start_end: Learn probabilities of the first label and of the end of a sentence. Set it to False if sentences
                 are cut at arbitrary places.
+            scoring: Metric of `score` and of dev scores (f1, accuracy, sequence_accuracy, f1_macro, f1_weighted, or
+                None). None takes f1 if the training labels mark spans, else accuracy. Name the metric that your task is
+                judged by.
             n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs the objective to the
@@ -122,7 +124,7 @@ class HMM(Tagger):
         if X.vectors is not None:
             raise ParameterError("HMM does not support vectors. Use MEMM or CRF")
         if not params["overlapping"]:
-            recipe = self._with_unknown(recipe, params["unknown"])
+            recipe = self._with_unknown(recipe, params["unknown_words"])
         task = super()._task(X, gold, {**params, "features": recipe, "min_count": 1})
         task.params = params
         return task
@@ -151,7 +153,7 @@ class HMM(Tagger):
         params, data, labels = task.params, task.data, len(task.labels)
         weight = np.ones(len(data)) if task.sample_weight is None else task.sample_weight
         of_token = np.repeat(weight, lengths_of(data))
-        settings = (labels, params["smoothing"], params["delta"])
+        settings = (labels, params["smoothing"])
         if params["overlapping"]:
             node, likelihood = generative.overlapping_weights(
                 data, task.layout.n_attributes, of_token, *settings
@@ -192,6 +194,7 @@ class MEMM(Tagger):
         converged_: Whether training reached `tol` or found no better weights.
         gap_: Bound of the relative distance of `objective_` from the optimum, or None without a certificate.
         best_iteration_: Number of the iteration that was kept: the best on the dev set, or the last.
+        metric_: Name of the metric of `score` and of dev scores.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.
 
@@ -209,19 +212,20 @@ class MEMM(Tagger):
         self,
         *,
         features: Any = "default",
+        l2: float = 0.1,
         l1: float = 0.0,
-        l2: float = 1.0,
-        optimizer: Literal["auto", "lbfgs", "cg", "sgd", "dual", "owlqn"] = "auto",
         class_weight: Any = None,
         max_iter: int = 1000,
         tol: float = 1e-05,
         window: int = 10,
         patience: int = 20,
-        start_end: bool = True,
+        optimizer: Literal["auto", "lbfgs", "cg", "sgd", "dual", "owlqn"] = "auto",
         min_count: int = 1,
         all_pairs: bool = False,
+        start_end: bool = True,
+        scoring: str | None = None,
+        random_state: int = 0,
         n_jobs: int | None = None,
-        seed: int = 0,
         verbose: int = 0,
     ) -> None:
         """Store the parameters, which `fit` checks.
@@ -230,14 +234,12 @@ class MEMM(Tagger):
             features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
                 template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
-            l1: Strength of the penalty ||w||_1, added to the sum over tokens. Set it to 0.1 to 1 for a sparse model
-                that is several times smaller and slightly less accurate.
             l2: Strength of the penalty ||w||^2, added to the sum over tokens. The most important parameter to tune: try
                 0.01 to 10 on development data, larger values for small or noisy corpora.
-            optimizer: Optimisation algorithm. "auto" takes owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200
-                sentences or more, else lbfgs. Name one to reproduce results, or sgd for a rough model of a huge corpus.
-            class_weight: Weight of the loss of a token, by its label (balanced, a mapping of label -> number > 0, or
-                None). Use "balanced" or weights of 2 to 10 if rare labels are missed.
+            l1: Strength of the penalty ||w||_1, added to the sum over tokens. Set it to 0.1 to 1 for a sparse model
+                that is several times smaller and slightly less accurate.
+            class_weight: Weight of the loss of a token, by its label (balanced, a number > 0 for all labels, a mapping
+                of label -> number > 0, or None). Use "balanced" or weights of 2 to 10 if rare labels are missed.
             max_iter: Maximum number of iterations. The default is rarely reached. 20 to 50 are enough for quick
                 experiments.
             tol: Relative tolerance: training stops when the objective is certified to be this close to the optimum, or
@@ -246,16 +248,21 @@ class MEMM(Tagger):
                 if training stops on a plateau.
             patience: Number of iterations without a better dev score after which training stops. 0 never stops. Used
                 with a dev set only. Raise it if the dev score is noisy.
-            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
-                cut at arbitrary places.
+            optimizer: Optimisation algorithm. "auto" takes owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200
+                sentences or more, else lbfgs. Name one to reproduce results, or sgd for a rough model of a huge corpus.
             min_count: Minimum count of an attribute in training. Rarer attributes are dropped. Raise it to 2 to 5 for
                 smaller models and faster training.
             all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
                 training. Set it to True for slightly better accuracy at several times the size.
+            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
+                cut at arbitrary places.
+            scoring: Metric of `score` and of dev scores (f1, accuracy, sequence_accuracy, f1_macro, f1_weighted, or
+                None). None takes f1 if the training labels mark spans, else accuracy. Name the metric that your task is
+                judged by.
+            random_state: Seed of all random choices, an integer >= 0. Change it to measure how much results vary. The
+                same seed gives the same model.
             n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
-            seed: Seed of all random choices. Change it to measure how much results vary. The same seed gives the same
-                model.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
         """
@@ -292,7 +299,7 @@ class MEMM(Tagger):
             l1=params["l1"],
             l2=params["l2"],
             n_jobs=task.n_jobs,
-            seed=params["seed"],
+            seed=params["random_state"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
             checkpointer=task.checkpointer,

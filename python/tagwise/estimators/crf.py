@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.domains import Anything, Choice, Domains, Flag, Integer, Real, Text, shown
+from tagwise.base.domains import Choice, Domains, Integer, Real
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import meant, parameters_of, require
-from tagwise.corpus.labels import text
+from tagwise.base.options import PARTIAL, Dictionary, Partial
+from tagwise.base.parameters import parameters_of, require
 from tagwise.dataset import partial
 from tagwise.dataset.check import check_lengths
 from tagwise.dataset.class_weights import label_counts, label_weights
@@ -34,7 +34,7 @@ from tagwise.learners.problem import Problem
 from tagwise.model.model import Model
 from tagwise.model.reading import forbidden_of
 from tagwise.optimizers.base import Vector
-from tagwise.scores.lookback import Lookback
+from tagwise.scores.lookback import LookbackWeights
 
 LOSSES = _core.LOSSES
 
@@ -63,9 +63,9 @@ class CRF(Tagger):
         pointwise_log  -sum_t log P(y_it | x_i)
         pointwise_exp  sum_t 1 / P(y_it | x_i)
 
-    `cost` and `class_weight` turn the log loss into a softmax margin (Gimpel and Smith 2010),
+    `class_weight` turns the log loss into a softmax margin (Gimpel and Smith 2010) of the costs log weight(y),
 
-        log sum_y exp(score(y) + sum_t [y_t != y_it] (cost(y_it) + log weight(y_it))) - score(y_i)
+        log sum_y exp(score(y) + sum_t [y_t != y_it] log weight(y_it)) - score(y_i)
 
     For a single token this is log(1 + weight(y) (1 - p_y) / p_y): the odds against a right label of weight 5 count five
     times.
@@ -80,6 +80,7 @@ class CRF(Tagger):
         converged_: Whether training reached `tol` or found no better weights.
         gap_: Bound of the relative distance of `objective_` from the optimum, or None without a certificate.
         best_iteration_: Number of the iteration that was kept: the best on the dev set, or the last.
+        metric_: Name of the metric of `score` and of dev scores.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.
 
@@ -95,46 +96,38 @@ class CRF(Tagger):
     PARAMS: ClassVar[Domains] = {
         "loss": Choice(LOSSES),
         "order": Integer(1, 3),
-        "sigma": Real(1e-100, optional=True),
         "prior": Real(0.0),
         "device": Choice(devices()),
-        "cost": Anything("number, or mapping of label -> number"),
-        "partial": Flag(),
-        "separator": Text(),
-        "unknown": Text(),
+        "partial": PARTIAL,
     }
 
     def __init__(
         self,
         *,
         features: Any = "default",
+        l2: float = 0.1,
+        l1: float = 0.0,
         loss: Literal["log", "exp", "pointwise_log", "pointwise_exp"] = "log",
         order: int = 1,
-        l1: float = 0.0,
-        l2: float = 1.0,
-        sigma: float | None = None,
-        prior: float = 0.0,
-        optimizer: Literal["auto", "lbfgs", "cg", "sgd", "dual", "owlqn"] = "auto",
-        device: Literal["cpu", "cuda"] = "cpu",
-        cost: Any = None,
         class_weight: Any = None,
+        constraints: Any = None,
+        dictionary: int | Dictionary | None = None,
+        partial: bool | Partial = False,
+        prior: float = 0.0,
         pi: float = 1.0,
         max_length: int | None = None,
-        partial: bool = False,
-        separator: str = "|",
-        unknown: str = "_",
-        constraints: Any = None,
-        dictionary: int | None = None,
-        dictionary_share: float = 0.0,
         max_iter: int = 1000,
         tol: float = 1e-05,
         window: int = 10,
         patience: int = 20,
-        start_end: bool = True,
+        optimizer: Literal["auto", "lbfgs", "cg", "sgd", "dual", "owlqn"] = "auto",
         min_count: int = 1,
         all_pairs: bool = False,
+        start_end: bool = True,
+        scoring: str | None = None,
+        random_state: int = 0,
+        device: Literal["cpu", "cuda"] = "cpu",
         n_jobs: int | None = None,
-        seed: int = 0,
         verbose: int = 0,
     ) -> None:
         """Store the parameters, which `fit` checks.
@@ -143,43 +136,33 @@ class CRF(Tagger):
             features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
                 template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
+            l2: Strength of the penalty ||w||^2, added to the sum over sentences: 1 / (2 sigma^2) for a Gaussian prior
+                of deviation sigma. The most important parameter to tune: try 0.01 to 10 on development data, larger
+                values for small or noisy corpora.
+            l1: Strength of the penalty ||w||_1, added to the sum over sentences. Set it to 0.1 to 1 for a sparse model
+                that is several times smaller and slightly less accurate.
             loss: Loss of a sentence. "log" is the standard and tolerates noisy labels. "pointwise_log" optimises single
                 labels instead of sequences. The exponential losses suit only clean labels.
             order: Number of previous labels that the next label depends on, 1 to 3. Orders 2 and 3 add features of the
                 label tuples seen in training. Try them on large corpora, after tuning `l2`.
-            l1: Strength of the penalty ||w||_1, added to the sum over sentences. Set it to 0.1 to 1 for a sparse model
-                that is several times smaller and slightly less accurate.
-            l2: Strength of the penalty ||w||^2, added to the sum over sentences. The most important parameter to tune:
-                try 0.01 to 10 on development data, larger values for small or noisy corpora.
-            sigma: Standard deviation of a Gaussian prior on the weights. If given, it replaces `l2` by 1 / (2 sigma^2).
-                Use it to reproduce results that are stated with sigma, usually 0.1 to 10.
+            class_weight: Weights of labels: the odds against a right label of weight 5 count five times (balanced, a
+                number > 0 for all labels, a mapping of label -> number > 0, or None). Use "balanced" or 2 to 10 if
+                labels are missed. Log loss and order 1 only.
+            constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
+                mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
+                so that no invalid span is predicted.
+            dictionary: Minimum count of a word for a tag dictionary, which allows the word only labels seen with it in
+                training (integer >= 1, or a Dictionary, or None). Try 3 to 10 for parts of speech. None uses no
+                dictionary.
+            partial: Read gold labels such as A|B as sets and _ as unknown (true or false, or a Partial). Set it to True
+                for files with partial annotation, or to a `Partial` for other separators. Collections of labels and
+                None are accepted without it.
             prior: Strength of ||w - w_0||^2, a pull towards the weights w_0 of `warm_start`. Set it to 1 to 100 to
                 continue a model without its old sentences. Smaller values forget more.
-            optimizer: Optimisation algorithm. "auto" takes owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200
-                sentences or more, else lbfgs. Name one to reproduce results, or sgd for a rough model of a huge corpus.
-            device: Device that trains and decodes. Set it to cuda for large corpora, which needs a GPU and pip install
-                'tagwise[torch]'.
-            cost: Cost of a wrong label inside log Z (softmax margin), one for all or by right label (number, or mapping
-                of label -> number). Set it to 0.5 to 5 for labels that must not be missed. Log loss only.
-            class_weight: Weights of labels: the odds against a right label of weight 5 count five times (balanced, a
-                mapping of label -> number > 0, or None). Use "balanced" or weights of 2 to 10 if rare labels are
-                missed. Log loss and order 1 only.
             pi: Base of the weight c pi^T of a sentence of T tokens, where c makes the mean weight 1. Lower it to 0.5 to
                 0.99 if long sentences dominate the loss, as they do in exponential losses.
             max_length: Maximum length of a training sentence. Longer ones are cut into pieces. None trains on whole
                 sentences. Set it to 5 to 20 for the exponential losses, which long sentences dominate.
-            partial: Read gold labels such as A|B as sets and _ as unknown. Set it to True for files with partial
-                annotation. Collections of labels and None are accepted without it.
-            separator: Separator of the labels of a set, with partial=True. Change it if labels contain this character.
-            unknown: Gold label of a token that may have any label, with partial=True. Change it if this text is one of
-                the labels.
-            constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
-                mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
-                so that no invalid span is predicted.
-            dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
-                with it. None uses no dictionary. Try 3 to 10 for parts of speech. 1 is too strict.
-            dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
-                Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
             max_iter: Maximum number of iterations. The default is rarely reached. 20 to 50 are enough for quick
                 experiments.
             tol: Relative tolerance: training stops when the objective is certified to be this close to the optimum, or
@@ -188,16 +171,23 @@ class CRF(Tagger):
                 if training stops on a plateau.
             patience: Number of iterations without a better dev score after which training stops. 0 never stops. Used
                 with a dev set only. Raise it if the dev score is noisy.
-            start_end: Learn weights for the first and the last label of a sentence. Set it to False to reproduce
-                CRFsuite, or if sentences are cut at arbitrary places.
+            optimizer: Optimisation algorithm. "auto" takes owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200
+                sentences or more, else lbfgs. Name one to reproduce results, or sgd for a rough model of a huge corpus.
             min_count: Minimum count of an attribute in training. Rarer attributes are dropped. Raise it to 2 to 5 for
                 smaller models and faster training.
             all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
                 training. Set it to True for slightly better accuracy at several times the size.
+            start_end: Learn weights for the first and the last label of a sentence. Set it to False to reproduce
+                CRFsuite, or if sentences are cut at arbitrary places.
+            scoring: Metric of `score` and of dev scores (f1, accuracy, sequence_accuracy, f1_macro, f1_weighted, or
+                None). None takes f1 if the training labels mark spans, else accuracy. Name the metric that your task is
+                judged by.
+            random_state: Seed of all random choices, an integer >= 0. Change it to measure how much results vary. The
+                same seed gives the same model.
+            device: Device that trains and decodes. Set it to cuda for large corpora, which needs a GPU and pip install
+                'tagwise[torch]'.
             n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
-            seed: Seed of all random choices. Change it to measure how much results vary. The same seed gives the same
-                model.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
         """
@@ -230,10 +220,11 @@ class CRF(Tagger):
         if not params["partial"] and not partial.is_partial(gold):
             return ChainTask(**vars(super()._task(X, gold, params, before)))
         none: dict[str, tuple[Any, ...]] = dict.fromkeys(
-            ("cost", "class_weight", "constraints", "dictionary"), (None,)
+            ("class_weight", "constraints", "dictionary"), (None,)
         )
         require("a partially labelled corpus", params, {"loss": ("log",), "order": (1,), **none})
-        known = partial.parse(gold, params["separator"], params["unknown"])
+        notation = params["partial"] or Partial()
+        known = partial.parse(gold, notation.separator, notation.unknown)
         labels = extended_labels(before, partial.collect(known))
         recipe, vocabulary, data = self._encoded(X, params, before)
         check_lengths(data, known)
@@ -263,7 +254,7 @@ class CRF(Tagger):
         if limits.once is not None:
             check_once(params)
         if params["order"] > 1:
-            usual = {"loss": ("log",), "cost": (None,), "class_weight": (None,)}
+            usual = {"loss": ("log",), "class_weight": (None,)}
             require(f"order={params['order']}", params, usual)
             shown = data
             if task.warm is not None and task.places is not None:  # training continues a model
@@ -273,7 +264,7 @@ class CRF(Tagger):
             if task.warm is not None:
                 # Indices of the tuples that have a feature, in their order.
                 places = np.flatnonzero(task.order.dense(more + 1.0))
-                more = task.lookback_start(Lookback(params["order"], 1, tuples=True))[places]
+                more = task.lookback_start(LookbackWeights(params["order"], 1, tuples=True))[places]
             start = np.concatenate([start, more])
         problem = Problem(
             data,
@@ -293,7 +284,6 @@ class CRF(Tagger):
     def _optimise(self, task: Task, problem: Problem, start: Vector) -> Result:
         """Minimise the objective of a problem from given start weights."""
         params, prior = task.params, None
-        sigma = params["sigma"]
         if params["prior"] > 0.0:
             if task.warm is None:
                 raise ParameterError(
@@ -306,10 +296,10 @@ class CRF(Tagger):
             task.stopping(),
             optimizer=params["optimizer"],
             l1=params["l1"],
-            l2=params["l2"] if sigma is None else 1.0 / (2.0 * sigma * sigma),
+            l2=params["l2"],
             prior=prior,
             n_jobs=task.n_jobs,
-            seed=params["seed"],
+            seed=params["random_state"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
             checkpointer=task.checkpointer,
@@ -322,7 +312,7 @@ class CRF(Tagger):
             with _engine(task.params["device"]):
                 return super()._model(task, w)
         n = len(task.layout)
-        lookback = Lookback(task.params["order"], 1, tuples=True).with_weights(order.dense(w[n:]))
+        lookback = LookbackWeights(task.params["order"], 1, tuples=True).with_weights(order.dense(w[n:]))
         return replace(super()._model(task, w[:n]), lookback=lookback)
 
 
@@ -341,37 +331,11 @@ def check_once(params: dict[str, Any]) -> None:
 def cost_matrix(
     params: dict[str, Any], labels: Sequence[str], counts: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
-    """Return the cost of a wrong label inside log Z [L, L], rows by right label: `cost` plus log weight."""
-    for name in ("cost", "class_weight"):
-        if params[name] is not None:
-            require(name, params, {"loss": ("log",)}, ". Or weight sentences with sample_weight")
-    matrix = _by_right_label(params["cost"], labels)
+    """Return the cost of a wrong label inside log Z [L, L], rows by right label: the logarithm of its weight."""
+    if params["class_weight"] is not None:
+        require("class_weight", params, {"loss": ("log",)}, ". Or weight sentences with sample_weight")
     weights = label_weights(params["class_weight"], labels, counts)
     if weights is None:
-        return matrix
-    more: NDArray[np.float64] = np.log(weights)[:, None] * (1.0 - np.eye(len(labels)))
-    return more if matrix is None else matrix + more
-
-
-def _by_right_label(cost: Any, labels: Sequence[str]) -> NDArray[np.float64] | None:
-    """Return the cost [L, L] of every label by right label (row), from one number for all or one per right label."""
-    if cost is None:
         return None
-    wanted = (
-        {text(y): c for y, c in cost.items()} if isinstance(cost, Mapping) else dict.fromkeys(labels, cost)
-    )
-    unknown = [label for label in wanted if label not in labels]
-    if unknown:
-        hint = meant(unknown[0], labels)
-        raise ParameterError(f"cost: unknown label {unknown[0]!r}{hint}. The labels are: {' '.join(labels)}")
-    try:
-        rows = np.array([float(wanted.get(label, 0.0)) for label in labels])
-    except (TypeError, ValueError, OverflowError):
-        rows = np.full(len(labels), np.nan)
-    if not np.isfinite(rows).all():
-        raise ParameterError(
-            f"cost={shown(cost)}: expected a finite number, or a mapping of labels to finite numbers"
-        )
-    matrix: NDArray[np.float64] = np.repeat(rows[:, None], len(labels), axis=1)
-    np.fill_diagonal(matrix, 0.0)
+    matrix: NDArray[np.float64] = np.log(weights)[:, None] * (1.0 - np.eye(len(labels)))
     return matrix

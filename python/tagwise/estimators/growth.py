@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.model.model import Model, check_explicit
-from tagwise.scores.lookback import Lookback
+from tagwise.scores.lookback import LookbackWeights
 
 
 def extended_labels(before: Model | None, labels: Sequence[str]) -> list[str]:
@@ -88,7 +88,7 @@ def weights_of(state: Mapping[str, Any], averaged: bool) -> NDArray[np.float64]:
 
 
 def with_tuples(
-    data: _core.Dataset, lookback: Lookback | None, before: Sequence[str], labels: Sequence[str]
+    data: _core.Dataset, lookback: LookbackWeights | None, before: Sequence[str], labels: Sequence[str]
 ) -> _core.Dataset:
     """Return the gold labels of `data` followed by the label tuples that a model has weights for, as extra sentences.
 

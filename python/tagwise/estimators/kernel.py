@@ -9,19 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.domains import Anything, Choice, Domains, Integer, Real
+from tagwise.base.domains import Domains
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.imports import path_of
+from tagwise.base.options import KERNEL, Kernel
 from tagwise.dataset.layout import without_nodes
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task
 from tagwise.features.inputs import Inputs
-from tagwise.learners.loop import Result
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
-from tagwise.scores.kernels import KERNEL as KERNEL_FUNCTION
-from tagwise.scores.kernels import Kernel, KernelScorer, kernel_of
+from tagwise.scores.kernels import KernelFunction, KernelScorer, kernel_of
 
 NO_START = "this learner cannot start from the weights of another model. Leave warm_start out"
 
@@ -40,31 +38,27 @@ def _squares(ptr: NDArray[Any], ids: NDArray[Any], values: NDArray[Any]) -> floa
 
 
 class Kernelised(Tagger):
-    """Base class of learners with a kernel. `explicit` has the values of `kernel` that mean explicit weights."""
+    """Base class of learners with a kernel. None means explicit weights."""
 
-    explicit: ClassVar[tuple[Any, ...]] = (None,)
     PARAMS: ClassVar[Domains] = {
-        "kernel": Anything(
-            "linear, poly, rbf, module:function, or a function of two blocks of tokens", named=True
-        ),
-        "degree": Integer(1, 64),
-        "coef": Real(0.0),
-        "gamma": Real(0.0, open_low=True, optional=True),
-        "form": Choice(_core.FORMS),
-        "cache_mb": Integer(1),
+        "kernel": KERNEL,
     }
 
-    def _kernel(self, params: dict[str, Any], data: _core.Dataset | None) -> Kernel | None:
+    def _kernel(self, params: dict[str, Any], data: _core.Dataset | None) -> KernelFunction | None:
         """Return the kernel of the parameters, or None for explicit weights."""
-        kernel = params["kernel"]
-        if not callable(kernel) and kernel in self.explicit:
+        given: Kernel | None = params["kernel"]
+        if given is None:
             return None
-        gamma = params["gamma"]
-        if gamma is None:
-            gamma = 1.0
-            if kernel == "rbf" and data is not None:
-                gamma = max(data.n_tokens, 1) / max(_squares(*data.node()), 1e-12)
-        return kernel_of(kernel, params["degree"], params["coef"], gamma)
+        gamma = 1.0
+        if given.name == "rbf" and data is not None:
+            gamma = max(data.n_tokens, 1) / max(_squares(*data.node()), 1e-12)
+        return kernel_of(given, gamma)
+
+    @staticmethod
+    def _native_kernel(kernel: KernelFunction, task: Task) -> _core.Kernel:
+        """Return the kernel for the core, with the form and the memory of the parameter."""
+        given = task.params["kernel"]
+        return kernel.spec(task.layout.n_attributes, getattr(given, "form", "auto"), given.cache_mb << 20)
 
     def _task(
         self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], before: Model | None = None
@@ -97,16 +91,6 @@ class Kernelised(Tagger):
             constraints=limits.constraints,
             dictionary=limits.dictionary,
         )
-
-    def _meta(self, task: Task, result: Result) -> dict[str, Any]:
-        meta = super()._meta(task, result)
-        kernel = task.params["kernel"]
-        if callable(kernel):
-            try:
-                meta["params"]["kernel"] = path_of(kernel, KERNEL_FUNCTION)
-            except ParameterError:
-                meta["params"]["kernel"] = "function"  # the model can be used but not saved
-        return meta
 
     @property
     def n_support_(self) -> int:

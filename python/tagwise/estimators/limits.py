@@ -15,7 +15,7 @@ from tagwise.corpus import schemes
 from tagwise.features.inputs import Inputs
 from tagwise.learners.loop import logger
 from tagwise.scores.constraints import Constraints, Groups, Support, boundary_support, intersect
-from tagwise.scores.dictionary import Dictionary
+from tagwise.scores.dictionary import TagDictionary
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Limits:
     """Constraints and dictionary, which a model keeps, and their form for training: forbidden pairs, support, once."""
 
     constraints: Constraints | None = None
-    dictionary: Dictionary | None = None
+    dictionary: TagDictionary | None = None
     forbidden: NDArray[np.uint32] | None = None
     support: Support | None = None
     once: Groups | None = None
@@ -88,7 +88,7 @@ def limits_of(
     X: Inputs,
     gold: Any,
     before: Constraints | None = None,
-    known: Dictionary | None = None,
+    known: TagDictionary | None = None,
 ) -> Limits | None:
     """Return the limits of the parameters, or None if there are none.
 
@@ -107,9 +107,8 @@ def limits_of(
         support, once = boundary_support(rules, data.offsets), rules.once
     if params["dictionary"] is not None:
         words = X.words("a tag dictionary")
-        dictionary = Dictionary.build(
-            words, data.gold, len(labels), params["dictionary"], params["dictionary_share"]
-        )
+        settings = params["dictionary"]
+        dictionary = TagDictionary.build(words, data.gold, len(labels), settings.min_count, settings.share)
         if known is not None:
             dictionary = dictionary.joined(known)
         sets, of = dictionary.support(words)

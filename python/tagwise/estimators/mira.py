@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import tagwise._core as _core
 from tagwise.base.domains import Domains, Flag, Integer, Real
+from tagwise.base.options import Dictionary, Lookback
 from tagwise.estimators.online import OnlineTagger, RuleContext
 from tagwise.estimators.task import Task
 
@@ -24,18 +25,18 @@ class MIRA(OnlineTagger):
             With a dev set, `dev_score` is the score of the kept weights and `plain_dev_score` the score before
             averaging.
         objective_: Number of wrong tokens in the kept epoch.
-        stopped_: Parameter that ended training and how, such as "epochs=20 reached".
+        stopped_: Parameter that ended training and how, such as "max_iter=20 reached".
         converged_: False: online learners end by the number of epochs or by `patience`.
         gap_: None: online learners have no certificate.
         best_iteration_: Number of the epoch that was kept: the best on the dev set, or the last.
+        metric_: Name of the metric of `score` and of dev scores.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.
-        state_: State of training from which `partial_fit` continues. Missing with `history` or `document`, and after
-            `tagwise.load`.
+        state_: State of training from which `partial_fit` continues. Missing with `lookback`, and after `tagwise.load`.
 
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
     >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
-    >>> MIRA(features="S1", k=2, epochs=5).fit(X, y).predict([["a", "cat", "barks"]])
+    >>> MIRA(features="S1", k=2, max_iter=5).fit(X, y).predict([["a", "cat", "barks"]])
     [['DT', 'NN', 'VBZ']]
     """
 
@@ -53,23 +54,21 @@ class MIRA(OnlineTagger):
         k: int = 4,
         cost: Any = "accuracy",
         C: float | None = None,
-        augment: bool = False,
-        history: Any = None,
-        pool: int = 128,
-        document: bool = False,
-        epochs: int = 20,
-        average: bool = True,
-        shuffle: bool = True,
+        lookback: tuple[int, float] | Lookback | None = None,
+        max_iter: int = 20,
         patience: int = 0,
-        parts: int = 1,
+        average: bool = True,
         constraints: Any = None,
-        dictionary: int | None = None,
-        dictionary_share: float = 0.0,
-        start_end: bool = True,
+        dictionary: int | Dictionary | None = None,
+        augment: bool = False,
+        shuffle: bool = True,
+        parts: int = 1,
         min_count: int = 1,
         all_pairs: bool = False,
+        start_end: bool = True,
+        scoring: str | None = None,
+        random_state: int = 0,
         n_jobs: int | None = None,
-        seed: int = 0,
         verbose: int = 0,
     ) -> None:
         """Store the parameters, which `fit` checks.
@@ -84,42 +83,40 @@ class MIRA(OnlineTagger):
                 precision_recall(alpha), ..., or a function). Use precision_recall(alpha), with alpha from 0 to 1, to
                 trade recall for precision.
             C: Upper bound on the size of one update. Use 0.01 to 1 if labels are noisy. None means unbounded.
-            augment: Add the cost to the scores while searching, so that the paths that violate their margin most are
-                found. Try it with costs that are sums over tokens, such as accuracy.
-            history: Labels further back that features depend on ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None): a
-                search state has m labels, and features read labels up to p back along its best path. None is first
-                order. Try (1, 2) for names.
-            pool: Distance from which on all labels share one weight table, with p = inf. Nearer labels have a table
-                each. Lower it to 4 to 16 for small corpora.
-            document: Add features on the labels of earlier tokens of the document with the same word. Set it to True
-                for names, if the corpus marks its documents.
-            epochs: Number of passes over the training set. 5 is enough for quick experiments. With `patience` a large
+            lookback: Labels further back that features depend on ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or a
+                Lookback, or None): a search state has m labels, and features read labels up to p back. Try (1, 2) for
+                names.
+            max_iter: Number of passes over the training set. 5 is enough for quick experiments. With `patience` a large
                 number does no harm.
-            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate. False
-                is for experiments.
-            shuffle: Shuffle the sentences in every epoch, by `seed`. Set it to False to reproduce results that depend
-                on the order of the corpus.
             patience: Number of epochs without a better dev score after which training stops. 0 never stops. Used with a
                 dev set only. Set it to 3 to 10 to save time.
-            parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
-                parts train faster with about the same accuracy. More lose some.
+            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate. False
+                is for experiments.
             constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
                 mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
                 so that no invalid span is predicted.
-            dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
-                with it. None uses no dictionary. Try 3 to 10 for parts of speech. 1 is too strict.
-            dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
-                Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
-            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
-                cut at arbitrary places.
+            dictionary: Minimum count of a word for a tag dictionary, which allows the word only labels seen with it in
+                training (integer >= 1, or a Dictionary, or None). Try 3 to 10 for parts of speech. None uses no
+                dictionary.
+            augment: Add the cost to the scores while searching, so that the paths that violate their margin most are
+                found. Try it with costs that are sums over tokens, such as accuracy.
+            shuffle: Shuffle the sentences in every epoch, by `random_state`. Set it to False to reproduce results that
+                depend on the order of the corpus.
+            parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
+                parts train faster with about the same accuracy. More lose some.
             min_count: Minimum count of an attribute in training. Rarer attributes are dropped. Raise it to 2 to 5 for
                 smaller models and faster training.
             all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
                 training. Set it to True for slightly better accuracy at several times the size.
+            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
+                cut at arbitrary places.
+            scoring: Metric of `score` and of dev scores (f1, accuracy, sequence_accuracy, f1_macro, f1_weighted, or
+                None). None takes f1 if the training labels mark spans, else accuracy. Name the metric that your task is
+                judged by.
+            random_state: Seed of all random choices, an integer >= 0. Change it to measure how much results vary. The
+                same seed gives the same model.
             n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
-            seed: Seed of all random choices. Change it to measure how much results vary. The same seed gives the same
-                model.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
         """
@@ -143,17 +140,18 @@ class PassiveAggressive(OnlineTagger):
             With a dev set, `dev_score` is the score of the kept weights and `plain_dev_score` the score before
             averaging.
         objective_: Number of wrong tokens in the kept epoch.
-        stopped_: Parameter that ended training and how, such as "epochs=20 reached".
+        stopped_: Parameter that ended training and how, such as "max_iter=20 reached".
         converged_: False: online learners end by the number of epochs or by `patience`.
         gap_: None: online learners have no certificate.
         best_iteration_: Number of the epoch that was kept: the best on the dev set, or the last.
+        metric_: Name of the metric of `score` and of dev scores.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.
         state_: State of training from which `partial_fit` continues. Missing after `tagwise.load`.
 
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
     >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
-    >>> PassiveAggressive(features="S1", epochs=5).fit(X, y).predict([["a", "cat", "barks"]])
+    >>> PassiveAggressive(features="S1", max_iter=5).fit(X, y).predict([["a", "cat", "barks"]])
     [['DT', 'NN', 'VBZ']]
     """
 
@@ -164,22 +162,22 @@ class PassiveAggressive(OnlineTagger):
         self,
         *,
         features: Any = "default",
-        variant: int = 1,
-        cost: Any = "accuracy",
         C: float = 1.0,
-        epochs: int = 20,
-        average: bool = True,
-        shuffle: bool = True,
+        cost: Any = "accuracy",
+        variant: int = 1,
+        max_iter: int = 20,
         patience: int = 0,
-        parts: int = 1,
+        average: bool = True,
         constraints: Any = None,
-        dictionary: int | None = None,
-        dictionary_share: float = 0.0,
-        start_end: bool = True,
+        dictionary: int | Dictionary | None = None,
+        shuffle: bool = True,
+        parts: int = 1,
         min_count: int = 1,
         all_pairs: bool = False,
+        start_end: bool = True,
+        scoring: str | None = None,
+        random_state: int = 0,
         n_jobs: int | None = None,
-        seed: int = 0,
         verbose: int = 0,
     ) -> None:
         """Store the parameters, which `fit` checks.
@@ -188,40 +186,42 @@ class PassiveAggressive(OnlineTagger):
             features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
                 template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
-            variant: Slack of an update: 0 has none, 1 is linear (PA-I), 2 is squared (PA-II). Use 0 for clean labels
-                only.
+            C: Aggressiveness: larger values make larger updates. Lower it to 0.01 to 0.1 if labels are noisy. Variant 0
+                ignores it.
             cost: Cost of a wrong path, the margin by which the gold path must beat it (accuracy, f1,
                 precision_recall(alpha), ..., or a function). Use precision_recall(alpha), with alpha from 0 to 1, to
                 trade recall for precision.
-            C: Aggressiveness: larger values make larger updates. Lower it to 0.01 to 0.1 if labels are noisy. Variant 0
-                ignores it.
-            epochs: Number of passes over the training set. 5 is enough for quick experiments. With `patience` a large
+            variant: Slack of an update: 0 has none, 1 is linear (PA-I), 2 is squared (PA-II). Use 0 for clean labels
+                only.
+            max_iter: Number of passes over the training set. 5 is enough for quick experiments. With `patience` a large
                 number does no harm.
-            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate. False
-                is for experiments.
-            shuffle: Shuffle the sentences in every epoch, by `seed`. Set it to False to reproduce results that depend
-                on the order of the corpus.
             patience: Number of epochs without a better dev score after which training stops. 0 never stops. Used with a
                 dev set only. Set it to 3 to 10 to save time.
-            parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
-                parts train faster with about the same accuracy. More lose some.
+            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate. False
+                is for experiments.
             constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
                 mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
                 so that no invalid span is predicted.
-            dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
-                with it. None uses no dictionary. Try 3 to 10 for parts of speech. 1 is too strict.
-            dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
-                Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
-            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
-                cut at arbitrary places.
+            dictionary: Minimum count of a word for a tag dictionary, which allows the word only labels seen with it in
+                training (integer >= 1, or a Dictionary, or None). Try 3 to 10 for parts of speech. None uses no
+                dictionary.
+            shuffle: Shuffle the sentences in every epoch, by `random_state`. Set it to False to reproduce results that
+                depend on the order of the corpus.
+            parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
+                parts train faster with about the same accuracy. More lose some.
             min_count: Minimum count of an attribute in training. Rarer attributes are dropped. Raise it to 2 to 5 for
                 smaller models and faster training.
             all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
                 training. Set it to True for slightly better accuracy at several times the size.
+            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
+                cut at arbitrary places.
+            scoring: Metric of `score` and of dev scores (f1, accuracy, sequence_accuracy, f1_macro, f1_weighted, or
+                None). None takes f1 if the training labels mark spans, else accuracy. Name the metric that your task is
+                judged by.
+            random_state: Seed of all random choices, an integer >= 0. Change it to measure how much results vary. The
+                same seed gives the same model.
             n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
-            seed: Seed of all random choices. Change it to measure how much results vary. The same seed gives the same
-                model.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
         """
@@ -245,43 +245,44 @@ class AROW(OnlineTagger):
             With a dev set, `dev_score` is the score of the kept weights and `plain_dev_score` the score before
             averaging.
         objective_: Number of wrong tokens in the kept epoch.
-        stopped_: Parameter that ended training and how, such as "epochs=20 reached".
+        stopped_: Parameter that ended training and how, such as "max_iter=20 reached".
         converged_: False: online learners end by the number of epochs or by `patience`.
         gap_: None: online learners have no certificate.
         best_iteration_: Number of the epoch that was kept: the best on the dev set, or the last.
+        metric_: Name of the metric of `score` and of dev scores.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.
         state_: State of training from which `partial_fit` continues. Missing after `tagwise.load`.
 
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
     >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
-    >>> AROW(features="S1", epochs=5).fit(X, y).predict([["a", "cat", "barks"]])
+    >>> AROW(features="S1", max_iter=5).fit(X, y).predict([["a", "cat", "barks"]])
     [['DT', 'NN', 'VBZ']]
     """
 
     name = "arow"
-    PARAMS: ClassVar[Domains] = {"gamma": Real(0.0, open_low=True), "variance": Real(0.0, open_low=True)}
+    PARAMS: ClassVar[Domains] = {"r": Real(0.0, open_low=True), "variance": Real(0.0, open_low=True)}
 
     def __init__(
         self,
         *,
         features: Any = "default",
-        gamma: float = 1.0,
+        r: float = 1.0,
         variance: float = 1.0,
         cost: Any = "accuracy",
-        epochs: int = 20,
-        average: bool = True,
-        shuffle: bool = True,
+        max_iter: int = 20,
         patience: int = 0,
-        parts: int = 1,
+        average: bool = True,
         constraints: Any = None,
-        dictionary: int | None = None,
-        dictionary_share: float = 0.0,
-        start_end: bool = True,
+        dictionary: int | Dictionary | None = None,
+        shuffle: bool = True,
+        parts: int = 1,
         min_count: int = 1,
         all_pairs: bool = False,
+        start_end: bool = True,
+        scoring: str | None = None,
+        random_state: int = 0,
         n_jobs: int | None = None,
-        seed: int = 0,
         verbose: int = 0,
     ) -> None:
         """Store the parameters, which `fit` checks.
@@ -290,38 +291,40 @@ class AROW(OnlineTagger):
             features: Feature set that turns tokens into attributes (S1, S2, S3, S3(window=2), pos, ner, default, a
                 template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
-            gamma: Regularization of one update: larger values make smaller updates. Try 0.1 to 10 on development data.
+            r: Regularization of one update: larger values make smaller updates. Try 0.1 to 10 on development data.
             variance: Initial variance of every weight. Only its ratio to gamma matters, so tune gamma instead.
             cost: Cost of a wrong path, the margin by which the gold path must beat it (accuracy, f1,
                 precision_recall(alpha), ..., or a function). Use precision_recall(alpha), with alpha from 0 to 1, to
                 trade recall for precision.
-            epochs: Number of passes over the training set. 5 is enough for quick experiments. With `patience` a large
+            max_iter: Number of passes over the training set. 5 is enough for quick experiments. With `patience` a large
                 number does no harm.
-            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate. False
-                is for experiments.
-            shuffle: Shuffle the sentences in every epoch, by `seed`. Set it to False to reproduce results that depend
-                on the order of the corpus.
             patience: Number of epochs without a better dev score after which training stops. 0 never stops. Used with a
                 dev set only. Set it to 3 to 10 to save time.
-            parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
-                parts train faster with about the same accuracy. More lose some.
+            average: Average the weights over all steps. Keep it, since the last weights alone are less accurate. False
+                is for experiments.
             constraints: Rules for valid label sequences, applied in training and decoding (auto, bio, IOBES ..., a
                 mapping with scheme, forbidden, required, once, or None). Use "auto" for labels such as B-PER and I-PER,
                 so that no invalid span is predicted.
-            dictionary: Minimum count of a word in training for a tag dictionary, which allows the word only labels seen
-                with it. None uses no dictionary. Try 3 to 10 for parts of speech. 1 is too strict.
-            dictionary_share: Minimum share of a word's tokens with a label for the dictionary to allow this label.
-                Raise it to 0.01 to 0.05 if annotation errors fill the dictionary.
-            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
-                cut at arbitrary places.
+            dictionary: Minimum count of a word for a tag dictionary, which allows the word only labels seen with it in
+                training (integer >= 1, or a Dictionary, or None). Try 3 to 10 for parts of speech. None uses no
+                dictionary.
+            shuffle: Shuffle the sentences in every epoch, by `random_state`. Set it to False to reproduce results that
+                depend on the order of the corpus.
+            parts: Number of parts of the training set that are trained in parallel and mixed after each epoch. 2 to 4
+                parts train faster with about the same accuracy. More lose some.
             min_count: Minimum count of an attribute in training. Rarer attributes are dropped. Raise it to 2 to 5 for
                 smaller models and faster training.
             all_pairs: Create features for pairs of attribute and label, and of two labels, that do not occur in
                 training. Set it to True for slightly better accuracy at several times the size.
+            start_end: Learn weights for the first and the last label of a sentence. Set it to False if sentences are
+                cut at arbitrary places.
+            scoring: Metric of `score` and of dev scores (f1, accuracy, sequence_accuracy, f1_macro, f1_weighted, or
+                None). None takes f1 if the training labels mark spans, else accuracy. Name the metric that your task is
+                judged by.
+            random_state: Seed of all random choices, an integer >= 0. Change it to measure how much results vary. The
+                same seed gives the same model.
             n_jobs: Number of threads, at most one per core. None uses all cores. Lower it to leave cores to other
                 programs. Results do not depend on it.
-            seed: Seed of all random choices. Change it to measure how much results vary. The same seed gives the same
-                model.
             verbose: Verbosity: 1 shows a progress line on a terminal or in a notebook and logs every iteration to the
                 logger `tagwise`. Use it for long training runs.
         """
@@ -329,6 +332,4 @@ class AROW(OnlineTagger):
 
     def _rule(self, task: Task | RuleContext) -> _core.Rule:
         params = task.params
-        return _core.Rule(
-            self.name, gamma=params["gamma"], variance=params["variance"], cost=self._cost(task)
-        )
+        return _core.Rule(self.name, gamma=params["r"], variance=params["variance"], cost=self._cost(task))

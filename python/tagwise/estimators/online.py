@@ -14,6 +14,7 @@ import tagwise._core as _core
 from tagwise.base.domains import Anything, Domains, Flag, Integer, Text
 from tagwise.base.exceptions import ParameterError, TrainingError
 from tagwise.base.imports import path_of
+from tagwise.base.options import LOOKBACK
 from tagwise.base.parameters import checked, parameters_of, require
 from tagwise.corpus import labels
 from tagwise.dataset.check import checked_weights
@@ -31,13 +32,13 @@ from tagwise.model.model import Model
 from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
 from tagwise.scores.entities import entity_table
-from tagwise.scores.lookback import HISTORY, Lookback
+from tagwise.scores.lookback import LookbackWeights
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 #: Values of the parameters of a first-order learner.
-FIRST_ORDER: dict[str, tuple[Any, ...]] = {"history": (None,), "document": (False,)}
+FIRST_ORDER: dict[str, tuple[Any, ...]] = {"lookback": (None,)}
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def epochs_of(params: Mapping[str, Any]) -> _core.Epochs:
         average=params["average"],
         batch=params.get("mode") == "batch",
         shuffle=params["shuffle"],
-        seed=params["seed"],
+        seed=params["random_state"],
         shards=params["parts"],
     )
 
@@ -73,7 +74,7 @@ def run_epochs(learner: online.Learner, task: Task) -> Result:
     params = task.params
     return online.train(
         learner,
-        params["epochs"],
+        params["max_iter"],
         params["patience"],
         averaged=params["average"],
         dev_score=task.dev_score,
@@ -102,22 +103,21 @@ class OnlineTagger(Tagger):
             With a dev set, `dev_score` is the score of the kept weights and `plain_dev_score` the score before
             averaging.
         objective_: Number of wrong tokens in the kept epoch.
-        stopped_: Parameter that ended training and how, such as "epochs=20 reached".
+        stopped_: Parameter that ended training and how, such as "max_iter=20 reached".
         converged_: False: online learners end by the number of epochs or by `patience`.
         gap_: None: online learners have no certificate.
         best_iteration_: Number of the epoch that was kept: the best on the dev set, or the last.
+        metric_: Name of the metric of `score` and of dev scores.
         n_features_: Number of features.
         n_nonzero_: Number of features whose weight is not zero.
-        state_: State of training from which `partial_fit` continues. Missing with a kernel, `history` or `document`,
-            and after `tagwise.load`.
+        state_: State of training from which `partial_fit` continues. Missing with a kernel or `lookback`, and after
+            `tagwise.load`.
     """
 
     PARAMS: ClassVar[Domains] = {
         "cost": Anything("accuracy, f1, precision_recall(alpha), ..., or a function", named=True),
-        "history": HISTORY,
-        "pool": Integer(2, 1000),
-        "document": Flag(),
-        "epochs": Integer(1),
+        "lookback": LOOKBACK,
+        "max_iter": Integer(1),
         "average": Flag(),
         "parts": Integer(1),
     }
@@ -133,7 +133,7 @@ class OnlineTagger(Tagger):
 
     def _learn(self, task: Task, state: dict[str, Any] | None) -> Result:
         """Run epochs from a state of training, or from zero weights."""
-        params, lookback = task.params, Lookback.of(task.params)
+        params, lookback = task.params, LookbackWeights.of(task.params)
         options: Options = {
             "epochs": epochs_of(params),
             "limits": (task.limits or Limits()).native,
@@ -164,7 +164,7 @@ class OnlineTagger(Tagger):
         X: Sentences,
         y: Labels | None = None,
         *,
-        epochs: int = 1,
+        max_iter: int = 1,
         dev: Sentences | None = None,
         dev_y: Labels | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
@@ -181,9 +181,9 @@ class OnlineTagger(Tagger):
         Each call takes time in proportion to the size of the model, so pass many sentences at once.
 
         Args:
-            X: Sentences, as in `fit`. If the tagger is not fitted, this call is a `fit` with `epochs` epochs.
+            X: Sentences, as in `fit`. If the tagger is not fitted, this call is a `fit` with `max_iter` epochs.
             y: Labels, as in `fit`.
-            epochs: Number of passes over X. Raise it to 2 to 5 if X is small and must be learnt well.
+            max_iter: Number of passes over X. Raise it to 2 to 5 if X is small and must be learnt well.
             dev: Labelled corpus that is scored after every epoch, as in `fit`.
             dev_y: Labels of `dev`.
             sample_weight: Weight >= 0 of each sentence, as in `fit`.
@@ -193,11 +193,11 @@ class OnlineTagger(Tagger):
             The tagger itself.
 
         Raises:
-            ParameterError: If the tagger has a kernel, voters, `history` or `document`, which cannot be continued.
+            ParameterError: If the tagger has a kernel, voters or `lookback`, which cannot be continued.
             CorpusError: If sentences and labels differ in length, or have another type of labels than the model.
         """
-        params = {**self.checked(), "epochs": parameters_of(type(self))["epochs"].check(epochs)}
-        require("partial_fit", params, {**FIRST_ORDER, "kernel": (None, "none"), "voters": (0,)})
+        params = {**self.checked(), "max_iter": parameters_of(type(self))["max_iter"].check(max_iter)}
+        require("partial_fit", params, {**FIRST_ORDER, "kernel": (None,), "voters": (0,)})
         fitted = hasattr(self, "model_")
         inputs = Inputs.of(X)
         gold, kind = labels.texts(inputs.gold(y))
@@ -318,16 +318,16 @@ class OnlineTagger(Tagger):
         numbers = {"steps": found.get("steps", 0.0), "epochs": found.get("epochs", 0)}
         model.with_meta(state=numbers).save(path, extra)
 
-    def _lookback_core(self, task: Task, lookback: Lookback, options: Options) -> _core.HistoryOnline:
+    def _lookback_core(self, task: Task, lookback: LookbackWeights, options: Options) -> _core.HistoryOnline:
         """Return the learner whose search uses labels further back."""
         words = None
         if lookback.document:
             if not task.X.has_documents:
                 raise ParameterError(
-                    "document=True needs a corpus that marks its documents (-DOCSTART- rows, # newdoc). "
-                    "Train on one, or set document=False"
+                    "Lookback.document=True needs a corpus that marks its documents (-DOCSTART- rows, # newdoc). "
+                    "Train on one, or leave document out"
                 )
-            tokens = task.X.words("document=True")
+            tokens = task.X.words("Lookback.document=True")
             ids: dict[str, int] = {}
             flat = (ids.setdefault(word, len(ids)) for sentence in tokens for word in sentence)
             words = (np.fromiter(flat, dtype=np.uint32), task.X.starts)
@@ -339,7 +339,7 @@ class OnlineTagger(Tagger):
         return learner
 
     def _model(self, task: Task, w: Vector) -> Model:
-        lookback = Lookback.of(task.params)
+        lookback = LookbackWeights.of(task.params)
         if lookback is None:
             return super()._model(task, w)
         n = len(task.layout)

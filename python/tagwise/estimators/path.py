@@ -20,6 +20,7 @@ from tagwise.base.parameters import lookup, parameters_of
 from tagwise.corpus.labels import lists as label_lists
 from tagwise.estimators.base import Tagger
 from tagwise.evaluation.metrics import Report
+from tagwise.evaluation.scoring import METRICS
 from tagwise.features.inputs import Inputs
 from tagwise.features.types import Labels, Sentences
 from tagwise.learners.dual import DualPoint
@@ -58,8 +59,8 @@ class PathStep:
 
     @property
     def score(self) -> float:
-        """F1 of chunks, or the fraction of right labels."""
-        return self.report.score
+        """Score of the development set by the metric of the tagger."""
+        return METRICS[self.tagger.metric_](self.report)
 
 
 #: Columns of a path, after that of the parameter.
@@ -184,7 +185,7 @@ def regularization_path(
         dev_y: Labels of `dev`.
         strengths: Values to try. The default covers 10 to 0.01, three per decade. Extend the range if the best value is
             at its end.
-        parameter: Name of the parameter: l2, l1, sigma, prior or C.
+        parameter: Name of the parameter: l2, l1, prior or C.
         holdout: Share of X to hold out without `dev`, between 0 and 1. 0.1 to 0.2 is usual.
         refit: After a holdout, train the best strength again on all of X. Set it to True for a final model.
         warm_start: Model whose weights the first step starts from, as in `fit`.
@@ -209,9 +210,7 @@ def regularization_path(
     X, y = Inputs.of(X).sentences, y if y is None else label_lists(y)
     if not strengths:
         raise ParameterError("strengths: give at least one value")
-    values = sorted(
-        {float(declared.check(value)) for value in strengths}, reverse=parameter not in ("sigma", "C")
-    )
+    values = sorted({float(declared.check(value)) for value in strengths}, reverse=parameter != "C")
     whole = (X, y)
     held = dev is None
     if held:
@@ -222,7 +221,7 @@ def regularization_path(
     last = warm_start
     # A prior is centred on the weights of one model, from which every step then starts.
     anchored = parameter == "prior" or getattr(tagger, "prior", 0.0) > 0.0
-    point = DualPoint() if parameter in ("l2", "sigma") else None
+    point = DualPoint() if parameter == "l2" else None
     for value in values:
         here = type(tagger)(**{**tagger.get_params(), parameter: value})
         begin = time.perf_counter()

@@ -20,7 +20,8 @@ from tagwise.decoding.plan import Allowed, Query
 from tagwise.estimators.scikit import Sequences
 from tagwise.estimators.task import shortened, warn_unknown_labels
 from tagwise.evaluation.errors import Errors, find_errors
-from tagwise.evaluation.metrics import Report, evaluate
+from tagwise.evaluation.metrics import Report, compared
+from tagwise.evaluation.scoring import METRICS, default_metric
 from tagwise.evaluation.thresholds import Threshold, check_probability, choose, span_curve, without
 from tagwise.features.inputs import Inputs
 from tagwise.features.types import Labels, SentenceLike, Sentences
@@ -58,6 +59,12 @@ class Predicting:
     def classes_(self) -> tuple[Any, ...]:
         """Labels, in the type they had in training. The columns of marginals have this order."""
         return self._fitted().classes
+
+    @property
+    def metric_(self) -> str:
+        """Name of the metric of `score` and of dev scores, decided when the tagger was fitted."""
+        model = self._fitted()
+        return model.meta.get("metric") or default_metric(model.labels)
 
     @property
     def n_features_(self) -> int:
@@ -307,7 +314,7 @@ class Predicting:
             min_probability: Replace spans that are less probable by O before scoring, as in `predict`.
 
         Returns:
-            A `Report` with accuracy, and with precision, recall and F1 by type if the labels mark spans.
+            A `Report` with accuracy, and with precision, recall and F1 by type if the training labels mark spans.
 
         Raises:
             NotFittedError: If `fit` has not been called.
@@ -316,7 +323,8 @@ class Predicting:
         X = Inputs.of(X)
         gold, _ = labels.single(X.gold(y))  # as str, the type of labels in files
         warn_unknown_labels(gold, self._fitted().labels, "these sentences")
-        return evaluate(gold, labels.texts(self.predict(X, min_probability=min_probability))[0])
+        found = labels.texts(self.predict(X, min_probability=min_probability))[0]
+        return compared(gold, found, has_chunks(self._fitted().labels))
 
     def errors(
         self,
@@ -369,12 +377,13 @@ class Predicting:
             y: Gold labels, if X has none.
 
         Returns:
-            F1 of chunks if the gold labels are chunks (B-, I- ...), else the fraction of right labels.
+            Value of the metric `metric_`, from 0 to 1. It is the one named by `scoring`, or else F1 if the training
+            labels mark spans (B-, I- ...) and the fraction of right labels if not.
 
         Raises:
             NotFittedError: If `fit` has not been called.
         """
-        return self.evaluate(X, y).score
+        return METRICS[self.metric_](self.evaluate(X, y))
 
     def inspect(self, top: int = 20) -> Inspection:
         """Return the strongest features of the model.

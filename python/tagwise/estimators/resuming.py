@@ -7,12 +7,13 @@ from typing import Any
 
 import tagwise._core as _core
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.options import Option
 from tagwise.corpus.labels import texts
 from tagwise.estimators.task import TRANSIENT, Task
 from tagwise.features.inputs import Inputs
 from tagwise.features.types import Labels
 from tagwise.learners.checkpoint import Checkpoint, Checkpointer, digest
-from tagwise.scores.lookback import Lookback
+from tagwise.scores.lookback import LookbackWeights
 
 
 def checkpointer_of(
@@ -66,14 +67,15 @@ def checked_checkpoint(checkpoint: Any) -> None:
 
 def _documents(task: Task) -> Any:
     """Return the words and documents that document features use in addition to the dataset."""
-    if not task.params.get("document"):
+    lookback = task.params.get("lookback")
+    if lookback is None or not lookback.document:
         return None
-    return [list(words) for words in task.X.words("document=True")], task.X.starts
+    return [list(words) for words in task.X.words("Lookback.document=True")], task.X.starts
 
 
 def _lookback_start(task: Task) -> Any:
     """Return the start weights of labels further back."""
-    lookback = Lookback.of(task.params)
+    lookback = LookbackWeights.of(task.params)
     return None if lookback is None or task.warm is None else task.lookback_start(lookback)
 
 
@@ -90,7 +92,9 @@ def _partial(task: Task) -> Any:
 def _plain(value: Any) -> Any:
     """Return a parameter as JSON, with functions replaced by their names."""
 
-    def named(other: Any) -> str:
+    def named(other: Any) -> Any:
+        if isinstance(other, Option):
+            return other.to_json()
         name = getattr(other, "__qualname__", None)
         return repr(other) if name is None else f"{getattr(other, '__module__', '')}:{name}"
 

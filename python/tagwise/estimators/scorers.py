@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tagwise.corpus.schemes import has_chunks
 from tagwise.estimators.predicting import Predicting
-from tagwise.evaluation.metrics import Report, Score
+from tagwise.evaluation.scoring import METRICS
 from tagwise.features.types import Labels, Sentences
 
 
@@ -23,7 +22,7 @@ def accuracy(tagger: Predicting, X: Sentences, y: Labels | None = None) -> float
     >>> accuracy(tw.CRF(features="S1").fit([["a", "dog"]], [["DT", "NN"]]), [["a", "dog"]], [["DT", "VB"]])
     0.5
     """
-    return tagger.evaluate(X, y).accuracy
+    return METRICS["accuracy"](tagger.evaluate(X, y))
 
 
 def sequence_accuracy(tagger: Predicting, X: Sentences, y: Labels | None = None) -> float:
@@ -41,7 +40,7 @@ def sequence_accuracy(tagger: Predicting, X: Sentences, y: Labels | None = None)
     >>> sequence_accuracy(tw.CRF(features="S1").fit([["a", "dog"]], [["DT", "NN"]]), [["a", "dog"]], [["DT", "VB"]])
     0.0
     """
-    return tagger.evaluate(X, y).sequence_accuracy
+    return METRICS["sequence_accuracy"](tagger.evaluate(X, y))
 
 
 def f1(tagger: Predicting, X: Sentences, y: Labels | None = None) -> float:
@@ -59,8 +58,7 @@ def f1(tagger: Predicting, X: Sentences, y: Labels | None = None) -> float:
     >>> f1(tw.CRF(features="S1").fit([["in", "Oslo"]], [["O", "B-LOC"]]), [["in", "Oslo"]], [["O", "B-LOC"]])
     1.0
     """
-    report = tagger.evaluate(X, y)
-    return report.f1 if _marks_spans(tagger) else report.accuracy
+    return METRICS["f1"](tagger.evaluate(X, y))
 
 
 def f1_macro(tagger: Predicting, X: Sentences, y: Labels | None = None) -> float:
@@ -78,8 +76,7 @@ def f1_macro(tagger: Predicting, X: Sentences, y: Labels | None = None) -> float
     >>> f1_macro(tw.CRF(features="S1").fit([["a", "dog"]], [["DT", "NN"]]), [["a", "dog"]], [["DT", "NN"]])
     1.0
     """
-    scores = _scores(tagger, tagger.evaluate(X, y))
-    return sum(score.f1 for score in scores) / len(scores) if scores else 0.0
+    return METRICS["f1_macro"](tagger.evaluate(X, y))
 
 
 def f1_weighted(tagger: Predicting, X: Sentences, y: Labels | None = None) -> float:
@@ -97,15 +94,4 @@ def f1_weighted(tagger: Predicting, X: Sentences, y: Labels | None = None) -> fl
     >>> f1_weighted(tw.CRF(features="S1").fit([["a", "dog"]], [["DT", "NN"]]), [["a", "dog"]], [["DT", "NN"]])
     1.0
     """
-    scores = _scores(tagger, tagger.evaluate(X, y))
-    total = sum(score.gold for score in scores)
-    return sum(score.gold * score.f1 for score in scores) / total if total else 0.0
-
-
-def _marks_spans(tagger: Predicting) -> bool:
-    return has_chunks(map(str, tagger.classes_))
-
-
-def _scores(tagger: Predicting, report: Report) -> list[Score]:
-    """Return the scores to average: those of types of spans, or of labels."""
-    return list((report.per_type if _marks_spans(tagger) else report.per_label).values())
+    return METRICS["f1_weighted"](tagger.evaluate(X, y))

@@ -16,7 +16,8 @@ from tagwise.dataset.check import check_lengths
 from tagwise.decoding import paths
 from tagwise.decoding.plan import Query, plan_of
 from tagwise.estimators.limits import Limits
-from tagwise.evaluation.metrics import evaluate
+from tagwise.evaluation.metrics import compared
+from tagwise.evaluation.scoring import METRICS, default_metric
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.features.types import Labels
@@ -24,7 +25,7 @@ from tagwise.learners.checkpoint import Checkpointer
 from tagwise.learners.loop import Callback, Stopping, logger
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
-from tagwise.scores.lookback import Lookback
+from tagwise.scores.lookback import LookbackWeights
 from tagwise.scores.voters import Ballot
 
 #: Parameters that do not change the model, so that its file does not have them.
@@ -53,7 +54,7 @@ class Task:
     checkpointer: Checkpointer | None = None  # writer of checkpoints
     ballot: Ballot | None = None  # weight vectors of a voted learner
 
-    def lookback_start(self, lookback: Lookback) -> Vector:
+    def lookback_start(self, lookback: LookbackWeights) -> Vector:
         """Return the start weights of labels further back, in the layout of `lookback`."""
         if self.warm is None:
             return lookback.transfer_weights(None, (), self.labels)
@@ -63,6 +64,11 @@ class Task:
     def n_jobs(self) -> int:
         """Number of threads in the form of the core: 0 for all."""
         return self.params["n_jobs"] or 0
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric of dev scores and of `score`."""
+        return self.params["scoring"] or default_metric(self.labels)
 
     def stopping(self) -> Stopping:
         """Return the stopping rule of the parameters."""
@@ -91,10 +97,7 @@ def shortened(labels: Iterable[str]) -> str:
 def dev_scorer(
     model: Callable[[Vector], Model], task: Task, X: Inputs, y: Labels | None
 ) -> Callable[[Vector], float]:
-    """Return a function that scores weights on a dev set: F1 of chunks, or the fraction of right labels.
-
-    The dev set is encoded once.
-    """
+    """Return a function that scores weights on a dev set by the metric of the task. The dev set is encoded once."""
     gold, kind = texts(X.gold(y))
     check_type(kind, task.label_type, "dev", "the training set")
     warn_unknown_labels(gold, task.labels, "dev")
@@ -102,16 +105,16 @@ def dev_scorer(
     data = task.recipe.with_vectors(data, X, task.vocabulary)
     offsets = data.offsets
     check_lengths(data, gold, "dev: ")
-    chunks = has_chunks(label for sentence in gold for label in sentence)
+    chunked, metric = has_chunks(task.labels), task.metric
     flat = np.array([label for sentence in gold for label in sentence], dtype=object)
 
     def score(w: Vector) -> float:
         current = model(w)
         path = paths.best(plan_of(current.scoring, X, data, Query(n_jobs=task.n_jobs)))
-        if chunks:
-            return evaluate(gold, _core.name_paths(path, offsets, list(current.labels))).f1
-        if len(path) == 0:
-            return 0.0
-        return float(np.mean(np.array(current.labels, dtype=object)[path] == flat))
+        if metric == "accuracy":  # without a report
+            right = np.array(current.labels, dtype=object)[path] == flat
+            return float(np.mean(right)) if len(path) else 0.0
+        found = _core.name_paths(path, offsets, list(current.labels))
+        return METRICS[metric](compared(gold, found, chunked))
 
     return score

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tagwise.base.exceptions import CorpusError
@@ -68,6 +68,29 @@ class Score:
 
 
 @dataclass(frozen=True)
+class Average:
+    """Average scores of the types of a report, or of its labels if they do not mark chunks.
+
+    Attributes:
+        precision: Average precision.
+        recall: Average recall.
+        f1: Average F1. For macro and weighted averages this is not the harmonic mean of the other two.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+
+    @staticmethod
+    def of(scores: Sequence[Score], weights: Sequence[int]) -> Average:
+        """Return the weighted means, or zeros if all weights are 0."""
+        total = sum(weights) or 1
+        columns = zip(*((s.precision, s.recall, s.f1) for s in scores))
+        means = [sum(w * x for w, x in zip(weights, column)) / total for column in columns]
+        return Average(*means or (0.0, 0.0, 0.0))
+
+
+@dataclass(frozen=True)
 class Report:
     """Result of `evaluate`. The string form is that of conlleval. Notebooks and rich show a table.
 
@@ -79,6 +102,9 @@ class Report:
         correct_sequences: Number of sequences without an error.
         chunks: Counts of all chunks, a `Score`.
         per_type: `Score` of each chunk type.
+        micro: `Average` over all chunks, or tokens.
+        macro: Unweighted `Average` over types, or labels.
+        weighted: `Average` over types, or labels, weighted by their numbers in the gold labels.
         confusion: Number of tokens for each (gold label, predicted label).
 
     >>> import tagwise as tw
@@ -120,6 +146,27 @@ class Report:
     def f1(self) -> float:
         """Harmonic mean of precision and recall over all chunks."""
         return self.chunks.f1
+
+    @property
+    def micro(self) -> Average:
+        """Scores of all chunks counted together, or of all tokens, where each equals the accuracy."""
+        s = self.chunks if self.chunked else Score(self.n_tokens, self.n_tokens, self.correct_tokens)
+        return Average(s.precision, s.recall, s.f1)
+
+    @property
+    def macro(self) -> Average:
+        """Mean of the scores of all types, or labels. Rare ones count as much as frequent ones."""
+        return Average.of(self._scores, [1] * len(self._scores))
+
+    @property
+    def weighted(self) -> Average:
+        """Mean of the scores of all types, or labels, each weighted by its number in the gold labels."""
+        return Average.of(self._scores, [s.gold for s in self._scores])
+
+    @property
+    def _scores(self) -> list[Score]:
+        """Scores of the types, or of the labels if they do not mark chunks."""
+        return list((self.per_type if self.chunked else self.per_label).values())
 
     @property
     def score(self) -> float:
@@ -179,6 +226,7 @@ class Report:
                 "per_type": {k: s.to_dict() for k, s in self.per_type.items()},
             }
             out |= {"precision": self.precision, "recall": self.recall, "f1": self.f1}
+        out |= {name: asdict(getattr(self, name)) for name in ("micro", "macro", "weighted")}
         out["per_label"] = {k: s.to_dict() for k, s in self.per_label.items()}
         out["confusion"] = confusion
         return out
@@ -447,6 +495,15 @@ def evaluate(gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequenc
     >>> report.precision, report.recall, round(report.accuracy, 3)
     (0.5, 1.0, 0.667)
     """
+    return compared(gold, predicted)
+
+
+def compared(
+    gold: Corpus | Sequence[Sequence[str]],
+    predicted: Corpus | Sequence[Sequence[str]],
+    chunked: bool | None = None,
+) -> Report:
+    """Return the report of `evaluate`. `chunked` fixes whether labels mark chunks. None decides by the labels."""
     gold_lists, kind = single(_label_lists(gold, "gold"))
     predicted_lists, other = single(_label_lists(predicted, "predicted"))
     check_type(other, kind, "predicted", "gold")
@@ -467,7 +524,7 @@ def evaluate(gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequenc
             )
         confusion.update(zip(g, p))
         right_sequences += list(g) == list(p)
-    chunked = _mark_chunks(confusion)
+    chunked = _mark_chunks(confusion) if chunked is None else chunked
     gold_n, predicted_n, correct_n = _count_chunks(gold_lists, predicted_lists) if chunked else ({}, {}, {})
     per_type = {
         k: Score(gold_n.get(k, 0), predicted_n.get(k, 0), correct_n.get(k, 0))

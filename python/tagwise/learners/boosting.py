@@ -163,7 +163,7 @@ def train(
     found = None if checkpointer is None else checkpointer.learner(BOOSTING)
     with contextlib.nullcontext() if checkpointer is None else checkpointer.restoring():
         ensemble = Ensemble(booster, found)
-    stopping = Stopping(-(-rounds // every), 0.0, 1, patience, limit=f"rounds={rounds}")
+    stopping = Stopping(-(-rounds // every), 0.0, 1, patience, limit=f"max_iter={rounds}")
     blocks = ensemble.blocks(rounds, every, keep=checkpointer is not None)
     result = run(blocks, stopping, dev_score=dev_score, callbacks=callbacks, checkpointer=checkpointer)
     steps = ensemble.steps(result.best_iteration)

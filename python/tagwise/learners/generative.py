@@ -40,9 +40,9 @@ def witten_bell(n: Array) -> Array:
     return np.where(total > 0, out, 1.0 / max(n.shape[-1], 1))
 
 
-def smooth(n: Array, smoothing: str, delta: float) -> Array:
+def smooth(n: Array, smoothing: str | float) -> Array:
     """Return the log probabilities of smoothed counts, along the last axis."""
-    return np.log(witten_bell(n) if smoothing == "witten_bell" else additive(n, delta))
+    return np.log(witten_bell(n) if isinstance(smoothing, str) else additive(n, smoothing))
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,11 @@ def symbols(data: _core.Dataset, n_attributes: int, unknown: bool, rare: int) ->
 
 
 def emission_weights(
-    found: Symbols, gold: NDArray[np.int64], weight: Array, labels: int, smoothing: str, delta: float
+    found: Symbols, gold: NDArray[np.int64], weight: Array, labels: int, smoothing: str | float
 ) -> tuple[Array, float]:
     """Return the node weights [A, L] of a hidden Markov model, and the sum of counts times log probabilities."""
     n = np.bincount(found.of_token * labels + gold, weight, found.kinds * labels).reshape(-1, labels).T
-    log_p = smooth(n.astype(np.float64), smoothing, delta).T  # [kinds, L]
+    log_p = smooth(n.astype(np.float64), smoothing).T  # [kinds, L]
     out = np.zeros((len(found.of_attribute), labels))
     is_kind = found.of_attribute >= 0
     out[is_kind] = log_p[found.of_attribute[is_kind]]
@@ -130,7 +130,7 @@ def emission_weights(
 
 
 def overlapping_weights(
-    data: _core.Dataset, n_attributes: int, weight: Array, labels: int, smoothing: str, delta: float
+    data: _core.Dataset, n_attributes: int, weight: Array, labels: int, smoothing: str | float
 ) -> tuple[Array, float]:
     """Return the node weights [A, L] if each attribute of a token is emitted independently: log P(a | y)."""
     pointers, ids, values = data.node()
@@ -142,19 +142,19 @@ def overlapping_weights(
     code = ids.astype(np.int64) * labels + np.repeat(data.gold.astype(np.int64), counted)
     amount = np.repeat(weight, counted) * (values if len(values) else 1.0)
     n = np.bincount(code, amount, n_attributes * labels).reshape(-1, labels).T
-    log_p = smooth(n.astype(np.float64), smoothing, delta).T
+    log_p = smooth(n.astype(np.float64), smoothing).T
     return log_p, float((n.T * log_p).sum())
 
 
 def assemble(
-    node: Array, counts: TransitionCounts, labels: int, smoothing: str, delta: float
+    node: Array, counts: TransitionCounts, labels: int, smoothing: str | float
 ) -> tuple[Vector, float]:
     """Return all weights in the order of `dense_layout`, and the log likelihood of the label sequences."""
-    steps = smooth(counts.steps, smoothing, delta)
+    steps = smooth(counts.steps, smoothing)
     likelihood = float((counts.steps * steps).sum())
     parts = [node.ravel(), steps[:, :labels].ravel()]
     if counts.steps.shape[1] > labels:
-        starts = smooth(counts.starts, smoothing, delta)
+        starts = smooth(counts.starts, smoothing)
         likelihood += float((counts.starts * starts).sum())
         parts += [starts, steps[:, labels]]
     return np.concatenate(parts), likelihood

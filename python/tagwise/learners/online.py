@@ -88,7 +88,7 @@ def train(
     With averaging and a dev score, `plain_dev_score` in the history is the score of the weights before averaging.
     States are those of the core. A `ballot` collects weights during training.
     """
-    stopping = Stopping(n_epochs, 0.0, 1, patience, limit=f"epochs={n_epochs}")
+    stopping = Stopping(n_epochs, 0.0, 1, patience)
     plain: list[float] = []
     found = None if checkpointer is None else checkpointer.learner(ONLINE if ballot is None else VOTED)
     if checkpointer is not None and found is not None:

@@ -80,7 +80,7 @@ def train(
             reports.append({"gap": max(relative_gap(found["primal"], found["dual"]), 0.0), **found})
             yield step()
 
-    stopping = Stopping(max_epochs, tol, 1, patience, limit=f"max_epochs={max_epochs}")
+    stopping = Stopping(max_epochs, tol, 1, patience)
     result = run(states(), stopping, dev_score=dev_score, callbacks=callbacks, checkpointer=checkpointer)
     for entry, report in zip(result.history, reports):
         entry.update({name: report[name] for name in REPORTED})

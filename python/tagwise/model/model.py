@@ -35,9 +35,9 @@ from tagwise.model.reading import check_finite, error_prefix, forbidden_of, part
 from tagwise.model.runners_up import Detour, RunnersUp
 from tagwise.model.votes import Decision, Decisions, SentenceFeatures, votes
 from tagwise.scores.constraints import Constraints, Rules
-from tagwise.scores.dictionary import Dictionary
-from tagwise.scores.kernels import Kernel, KernelScorer
-from tagwise.scores.lookback import Lookback
+from tagwise.scores.dictionary import TagDictionary
+from tagwise.scores.kernels import KernelFunction, KernelScorer
+from tagwise.scores.lookback import LookbackWeights
 from tagwise.scores.protocols import Scorer, native
 from tagwise.scores.scoring import Scoring
 from tagwise.scores.voters import Voters
@@ -73,9 +73,9 @@ class Model:
     vocabulary: _core.Vocabulary
     scorer: Scorer
     meta: dict[str, Any] = field(default_factory=dict)
-    lookback: Lookback | None = None
+    lookback: LookbackWeights | None = None
     constraints: Constraints | None = None
-    dictionary: Dictionary | None = None
+    dictionary: TagDictionary | None = None
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
     file: _core.ModelFile | None = field(
         default=None, repr=False, compare=False
@@ -389,7 +389,7 @@ class Model:
             ParameterError: If the model has a kernel or labels further back, or `token` is outside the sentence.
         """
         if isinstance(self.scorer, KernelScorer) or self.lookback is not None:
-            what = "kernels" if self.lookback is None else "labels further back (history, order)"
+            what = "kernels" if self.lookback is None else "labels further back (lookback, order)"
             raise ParameterError(
                 f"predictions of a model with {what} cannot be explained, since they are not sums over features of "
                 "neighbouring labels. Train a model without them"
@@ -530,8 +530,8 @@ class Model:
             header["meta"] = {name: x for name, x in self.meta.items() if name != "state"}
         arrays: dict[str, NDArray[Any]] = {}
         if self.lookback is not None:
-            header["history"] = self.lookback.to_json()
-            arrays["history"] = self.lookback.weights
+            header["lookback"] = self.lookback.to_json()
+            arrays["lookback"] = self.lookback.weights
         if self.constraints is not None:
             header["constraints"] = self.constraints.to_json()
         if self.dictionary is not None:
@@ -568,7 +568,7 @@ class Model:
             (isinstance(self.scorer, KernelScorer), "a kernel. Train without one, or save as tagwise"),
             (
                 self.lookback is not None,
-                "features of earlier labels (history, order). Train without them, or save as tagwise",
+                "features of earlier labels (lookback, order). Train without them, or save as tagwise",
             ),
             (self.constraints is not None, "constraints. Train with constraints=None, or save as tagwise"),
             (self.dictionary is not None, "a tag dictionary. Train without one, or save as tagwise"),
@@ -678,15 +678,15 @@ def _rebuild(
     local: bool,
     further: tuple[dict[str, Any], NDArray[np.float32]] | None,
     constraints: Constraints | None,
-    dictionary: Dictionary | None,
+    dictionary: TagDictionary | None,
     own: dict[str, NDArray[Any]],
     label_type: str,
-    kernel: Kernel | None = None,
+    kernel: KernelFunction | None = None,
     support: dict[str, Any] | None = None,
 ) -> Model:
     layout = _core.Layout.from_arrays(n_attributes, len(labels), arrays)
     base = _core.Scorer(layout, weights, forbidden_of(constraints, labels), local=local)
-    lookback = None if further is None else Lookback.from_json(*further)
+    lookback = None if further is None else LookbackWeights.from_json(*further)
     scorer = base if kernel is None or support is None else KernelScorer.of_arrays(base, kernel, support)
     model = Model(labels, recipe, vocabulary, scorer, meta, lookback, constraints, dictionary, own)
     return replace(model, label_type=label_type)

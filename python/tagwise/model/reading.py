@@ -22,9 +22,9 @@ from tagwise.model import schema
 from tagwise.model.formats.chain import parts_of as foreign_parts
 from tagwise.model.formats.table import HEAD, ModelFormat, format_of
 from tagwise.scores.constraints import Constraints
-from tagwise.scores.dictionary import Dictionary
-from tagwise.scores.kernels import Kernel, KernelScorer
-from tagwise.scores.lookback import Lookback
+from tagwise.scores.dictionary import TagDictionary
+from tagwise.scores.kernels import KernelFunction, KernelScorer
+from tagwise.scores.lookback import LookbackWeights
 from tagwise.scores.protocols import Scorer
 from tagwise.scores.voters import Voters
 
@@ -64,7 +64,7 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
         arrays = {
             name: file.array(name)
             for name in types
-            if name.split(".")[0] in ("support", "beta", "dictionary", "history")
+            if name.split(".")[0] in ("support", "beta", "dictionary", "lookback")
             or name in header.get("arrays", ())
         }
         labels, n_attributes = tuple(header["labels"]), header["n_attributes"]
@@ -78,15 +78,15 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
         with error_prefix("features"):
             recipe = Recipe.from_json(header["features"], functions)
         lookback = constraints = forbidden = dictionary = None
-        if "history" in header:
-            lookback = _lookback(header["history"], arrays.pop("history"), len(labels))
+        if "lookback" in header:
+            lookback = _lookback(header["lookback"], arrays.pop("lookback"), len(labels))
         if "constraints" in header:
             with error_prefix("constraints"):
                 constraints = Constraints.parse(header["constraints"])
                 forbidden = constraints.rules(labels).forbidden
         if "dictionary.of" in types:
             with error_prefix("dictionary"):
-                dictionary = Dictionary.from_arrays(arrays, len(labels))
+                dictionary = TagDictionary.from_arrays(arrays, len(labels))
         vocabulary = file.vocabulary()
         if len(vocabulary) != n_attributes:
             raise ModelFileError(
@@ -99,7 +99,7 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
             for name in ("support.values", "beta.value"):
                 check_finite(name, arrays[name])
             with error_prefix("kernel"):
-                kernel = Kernel.from_json(header["kernel"], functions)
+                kernel = KernelFunction.from_json(header["kernel"], functions)
                 scorer = KernelScorer.of_arrays(
                     base, kernel, {name: arrays[name] for name in schema.GROUPS["kernel"]}
                 )
@@ -154,14 +154,14 @@ def check_finite(name: str, array: NDArray[Any]) -> None:
         raise ModelFileError(f"{error}. Train again, or copy the file again") from None
 
 
-def _lookback(data: Mapping[str, Any], weights: NDArray[Any], n_labels: int) -> Lookback:
-    found = Lookback.from_json(data, weights)
+def _lookback(data: Mapping[str, Any], weights: NDArray[Any], n_labels: int) -> LookbackWeights:
+    found = LookbackWeights.from_json(data, weights)
     wanted = found.n_weights(n_labels)
     if len(weights) != wanted:
         raise ModelFileError(
-            f"history: expected {wanted} weights for {n_labels} labels, found {len(weights)}"
+            f"lookback: expected {wanted} weights for {n_labels} labels, found {len(weights)}"
         )
-    check_finite("history", weights)
+    check_finite("lookback", weights)
     return found
 
 

@@ -30,6 +30,7 @@ from tagwise.base.domains import (
 from tagwise.base.exceptions import ModelFileError
 from tagwise.base.files import sealed
 from tagwise.corpus.labels import TYPES as LABEL_TYPES
+from tagwise.evaluation.scoring import METRICS as SCORING
 from tagwise.features.schema import FEATURES
 
 #: Labels have 16-bit numbers, of which the last one means none. Attributes have 32-bit numbers.
@@ -38,14 +39,14 @@ MOST_LABELS, MOST_ATTRIBUTES = 2**16 - 2, 2**32 - 2
 _NAME: Domain = Text(optional=True)
 _PATH = Record({"function": Text(":")})
 _COUNT = Integer(0, 2**53)
-HISTORY = Record(
+LOOKBACK = Record(
     {
         "m": Integer(1, 3),
         "p": AnyOf((Choice(("inf",)), Integer(1, 2**31))),
+        "pool": Integer(2, 1000),
         "document": Flag(),
         "tuples": Flag(),
-    },
-    {"pool": Integer(2, 1000)},
+    }
 )
 CONSTRAINTS = Record(
     may={
@@ -79,6 +80,7 @@ META = Record(
     may={
         "learner": Text(),
         "params": Record(more=Anything()),
+        "metric": Choice(tuple(SCORING)),
         "metrics": METRICS,
         "columns": ListOf(Text()),
         "label": Text(),
@@ -97,7 +99,7 @@ HEADER = Record(
     {
         "label_type": Choice(tuple(LABEL_TYPES)),
         "local": Flag(),
-        "history": HISTORY,
+        "lookback": LOOKBACK,
         "constraints": CONSTRAINTS,
         "kernel": KERNEL,
         "arrays": ListOf(Text(), distinct=True),
@@ -129,7 +131,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "beta.label": "u32",
         "beta.value": "f64",
     },
-    "history": {"history": "f32"},
+    "lookback": {"lookback": "f32"},
     "dictionary": {
         "dictionary.text": "u8",
         "dictionary.end": "u32",
@@ -180,7 +182,7 @@ def check_arrays(arrays: Sequence[tuple[str, str]], header: Mapping[str, Any]) -
     """Return names and types of the arrays of a file after checking those that the header requires."""
     types = dict(arrays)
     wanted = dict(ALWAYS)
-    for field in ("kernel", "history"):
+    for field in ("kernel", "lookback"):
         if field in header:
             wanted |= GROUPS[field]
     for group in ("dictionary", "boosting", "voters"):

@@ -18,7 +18,7 @@ from tagwise.scores.constraints import NO_GROUP, Bools, Rules, Support, intersec
 
 
 @dataclass(frozen=True)
-class Dictionary:
+class TagDictionary:
     """Labels of frequent words, which may take no others.
 
     Attributes:
@@ -36,7 +36,7 @@ class Dictionary:
         n_labels: int,
         count: int,
         share: float = 0.0,
-    ) -> Dictionary:
+    ) -> TagDictionary:
         """Build from training tokens: words that occur `count` times or more, labels with at least `share` of these."""
         seen: Counter[tuple[str, int]] = Counter(
             zip((word for sentence in words for word in sentence), gold.tolist())
@@ -48,10 +48,10 @@ class Dictionary:
         for (word, label), n in seen.items():
             if total[word] >= count and n >= share * total[word]:
                 labels.setdefault(word, []).append(label)
-        return Dictionary.of_labels(labels, n_labels)
+        return TagDictionary.of_labels(labels, n_labels)
 
     @staticmethod
-    def of_labels(labels: Mapping[str, Iterable[int]], n_labels: int) -> Dictionary:
+    def of_labels(labels: Mapping[str, Iterable[int]], n_labels: int) -> TagDictionary:
         """Build from the label numbers of each word."""
         rows: dict[frozenset[int], int] = {}
         of = {word: rows.setdefault(frozenset(found), len(rows) + 1) for word, found in labels.items()}
@@ -59,15 +59,15 @@ class Dictionary:
         sets[0] = True
         for found, row in rows.items():
             sets[row, sorted(found)] = True
-        return Dictionary(sets, of)
+        return TagDictionary(sets, of)
 
-    def joined(self, before: Dictionary) -> Dictionary:
+    def joined(self, before: TagDictionary) -> TagDictionary:
         """Return the union with a dictionary over the first of these labels: each word may take the labels of both."""
         labels: dict[str, set[int]] = {}
         for dictionary in (before, self):
             for word, row in dictionary.of.items():
                 labels.setdefault(word, set()).update(np.flatnonzero(dictionary.sets[row]).tolist())
-        return Dictionary.of_labels(labels, self.sets.shape[1])
+        return TagDictionary.of_labels(labels, self.sets.shape[1])
 
     def support(self, words: Iterable[Sequence[str]]) -> Support:
         """Return the sets and the set of each token."""
@@ -79,7 +79,7 @@ class Dictionary:
         return _core.WordSets([_bytes(word) for word in self.of], list(self.of.values()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Dictionary, (self.sets, self.of))
+        return (TagDictionary, (self.sets, self.of))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays for a model file."""
@@ -92,7 +92,7 @@ class Dictionary:
         }
 
     @staticmethod
-    def from_arrays(arrays: Mapping[str, NDArray[Any]], n_labels: int) -> Dictionary:
+    def from_arrays(arrays: Mapping[str, NDArray[Any]], n_labels: int) -> TagDictionary:
         """Rebuild a dictionary from the arrays of a model file."""
         text, rows = arrays["dictionary.text"].tobytes(), arrays["dictionary.of"].tolist()
         sets, ends = arrays["dictionary.sets"], arrays["dictionary.end"].tolist()
@@ -110,7 +110,7 @@ class Dictionary:
         of = dict(zip(words, rows))
         if len(of) < len(words):
             raise ModelFileError("dictionary: a word occurs twice")
-        return Dictionary(table, of)
+        return TagDictionary(table, of)
 
 
 def _bytes(word: str) -> bytes:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.base.exceptions import ModelFileError, ParameterError
 from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, function_at, path_of, require_function
-from tagwise.base.parameters import meant
+from tagwise.base.options import Kernel
 from tagwise.scores.protocols import Lists, Support
 
 #: Name of a kernel function in messages.
@@ -73,8 +73,11 @@ Function = Callable[[TokenMatrix, TokenMatrix], Any]
 
 
 @dataclass(frozen=True)
-class Kernel:
-    """Kernel and its parameters. `function` is user-defined. `path` is its name in a file if it differs."""
+class KernelFunction:
+    """Kernel with all its numbers, as models evaluate it.
+
+    `function` is user-defined. `path` is its name in a file if it differs.
+    """
 
     name: str
     degree: int = 2
@@ -103,31 +106,30 @@ class Kernel:
         return {"name": self.name, **{name: getattr(self, name) for name in KERNELS[self.name]}}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any], functions: Functions = NO_FUNCTIONS) -> Kernel:
+    def from_json(data: Mapping[str, Any], functions: Functions = NO_FUNCTIONS) -> KernelFunction:
         """Rebuild a kernel from `to_json`. A function is one of `functions`, or missing."""
         if data.get("name") == "function":
             path = data["function"]
             function = functions.find(path, KERNEL)
-            return Kernel("function", function=function, path=alias(function, path))
+            return KernelFunction("function", function=function, path=alias(function, path))
         if str(data.get("name")) not in KERNELS:
             raise ModelFileError(
                 f"unknown kernel {data.get('name')!r}. The model is from a newer tagwise, or damaged"
             )
-        return Kernel(**data)
+        return KernelFunction(**data)
 
 
-def kernel_of(kernel: Any, degree: int, coef: float, gamma: float) -> Kernel:
-    """Return a kernel by its name, by the import path of a function (module:function), or for the function itself."""
-    if callable(kernel):
-        return Kernel("function", function=require_function(kernel))
-    if isinstance(kernel, str) and kernel in KERNELS:
-        return Kernel(kernel, degree, coef, gamma)
-    if isinstance(kernel, str) and ":" in kernel:
-        return Kernel("function", function=function_at(kernel, KERNEL))
-    raise ParameterError(
-        f"kernel={kernel!r}: expected one of {', '.join(KERNELS)}, module:function, or a function of two blocks of "
-        f"tokens{meant(str(kernel), KERNELS)}"
-    )
+def kernel_of(given: Kernel, gamma: float) -> KernelFunction:
+    """Return the function of a kernel. `gamma` replaces a value of None."""
+    if given.name == "function":
+        found = given.function
+        return KernelFunction(
+            "function", function=require_function(found if callable(found) else function_at(found, KERNEL))
+        )
+    numbers = {name: getattr(given, name) for name in KERNELS[given.name]}
+    if numbers.get("gamma", gamma) is None:
+        numbers["gamma"] = gamma
+    return KernelFunction(given.name, **numbers)
 
 
 class KernelScorer:
@@ -136,7 +138,7 @@ class KernelScorer:
     `base` has the weights of transitions, starts and ends, in a layout without node features.
     """
 
-    def __init__(self, base: _core.Scorer, native: _core.KernelScorer, kernel: Kernel) -> None:
+    def __init__(self, base: _core.Scorer, native: _core.KernelScorer, kernel: KernelFunction) -> None:
         self.base = base
         self.native = native
         self.kernel = kernel
@@ -145,7 +147,7 @@ class KernelScorer:
     def of_training(
         layout: _core.Layout,
         w: NDArray[np.float64],
-        kernel: Kernel,
+        kernel: KernelFunction,
         data: _core.Dataset,
         forbidden: NDArray[np.uint32] | None = None,
     ) -> KernelScorer:
@@ -155,7 +157,9 @@ class KernelScorer:
         return KernelScorer(base, _core.KernelScorer.of_training(base, spec, data, w[len(layout) :]), kernel)
 
     @staticmethod
-    def of_arrays(base: _core.Scorer, kernel: Kernel, arrays: Mapping[str, NDArray[Any]]) -> KernelScorer:
+    def of_arrays(
+        base: _core.Scorer, kernel: KernelFunction, arrays: Mapping[str, NDArray[Any]]
+    ) -> KernelScorer:
         """Build from the arrays of a model file."""
         spec = kernel.spec(base.layout.n_attributes)
         return KernelScorer(base, _core.KernelScorer(base, spec, dict(arrays)), kernel)

@@ -1,13 +1,8 @@
-"""Features on labels further back than one, and their weights.
-
->>> parse("m=1,p=2"), parse((2, float("inf"))), parse("1")
-((1, 2), (2, 'inf'), (1, 1))
-"""
+"""Features on labels further back than one, and their weights."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,45 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.domains import Anything
 from tagwise.base.exceptions import ParameterError
-
-#: With p = inf, every distance below this has its own table. Labels at this distance and further share one.
-POOL = 128
-#: Value for model files that do not have the field.
-OLD_POOL = 8
-#: Possible numbers of labels of a cell.
-CELLS = (1, 2, 3)
-
-
-def parse(value: Any) -> tuple[int, int | str]:
-    """Parse (m, p) from a pair, "1,2" or "m=1,p=2". An infinite p is returned as "inf"."""
-    requested = value
-    if isinstance(value, str):
-        match = re.fullmatch(r"\s*\(?\s*(?:m\s*=)?\s*(\d+)\s*(?:,\s*(?:p\s*=)?\s*(\w+)\s*)?\)?\s*", value)
-        if match is None:
-            raise ValueError("expected (m, p) such as 1,2 or m=1,p=inf")
-        value = (match[1], match[2] or match[1])
-    elif isinstance(value, int) and not isinstance(value, bool):
-        value = (value, value)
-    try:
-        m, p = value
-        m = int(m)
-        far = math.inf if p in ("inf", "infinity", math.inf) else int(p)
-    except (TypeError, ValueError):
-        raise ValueError(f"expected (m, p) such as (1, 2), found {requested!r}") from None
-    if m not in CELLS:
-        raise ValueError(f"m={m}: expected 1, 2 or 3, the number of labels of a cell")
-    if not far >= 1:
-        raise ValueError(f"p={p}: expected 1 or more, or inf")
-    return m, "inf" if far == math.inf else int(far)
-
-
-HISTORY = Anything("(m, p) with m = 1, 2, 3 and p >= 1 or inf", function=parse, optional=True)
+from tagwise.base.options import Lookback
 
 
 @dataclass(frozen=True)
-class Lookback:
+class LookbackWeights:
     """Features of a model on labels further back, and their weights.
 
     Attributes:
@@ -71,17 +33,14 @@ class Lookback:
     document: bool = False
     tuples: bool = False
     weights: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32), compare=False)
-    pool: int = POOL
+    pool: int = Lookback.pool
     _native: list[_core.HistoryScorer] = field(default_factory=list, compare=False, repr=False)
 
     @staticmethod
-    def of(params: Mapping[str, Any]) -> Lookback | None:
-        """Return the settings from the parameters of a learner, or None if it is of first order."""
-        requested, document = params.get("history"), params.get("document", False)
-        if requested is None and not document:
-            return None
-        m, p = requested or (1, 1)
-        return Lookback(m, math.inf if p == "inf" else p, document, pool=params.get("pool", POOL))
+    def of(params: Mapping[str, Any]) -> LookbackWeights | None:
+        """Return the features of the parameters of a learner, without weights, or None if it is of first order."""
+        given: Lookback | None = params.get("lookback")
+        return None if given is None else LookbackWeights(given.m, given.p, given.document, pool=given.pool)
 
     @property
     def exact(self) -> bool:
@@ -135,7 +94,7 @@ class Lookback:
         return int(square + sum(n_labels ** (n + 1) for n in range(2, self.m + 1) if self.tuples))
 
     def transfer_weights(
-        self, old: Lookback | None, before: Sequence[str], labels: Sequence[str]
+        self, old: LookbackWeights | None, before: Sequence[str], labels: Sequence[str]
     ) -> NDArray[np.float64]:
         """Return the weights for these labels, taken from another lookback over the labels `before`. New ones are 0."""
         known = {} if old is None else old.named_tables(len(before))
@@ -159,7 +118,7 @@ class Lookback:
             at += size
         return out
 
-    def with_weights(self, weights: NDArray[Any]) -> Lookback:
+    def with_weights(self, weights: NDArray[Any]) -> LookbackWeights:
         """Return a copy with these weights."""
         return replace(self, weights=weights.astype(np.float32), _native=[])
 
@@ -172,14 +131,13 @@ class Lookback:
     def to_json(self) -> dict[str, Any]:
         """Return the settings for the header of a model file."""
         p: int | str = "inf" if self.endless else int(self.p)
-        pool = {"pool": self.pool} if self.endless and self.pool != OLD_POOL else {}
-        return {"m": self.m, "p": p, "document": self.document, "tuples": self.tuples, **pool}
+        return {"m": self.m, "p": p, "pool": self.pool, "document": self.document, "tuples": self.tuples}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any], weights: NDArray[Any]) -> Lookback:
+    def from_json(data: Mapping[str, Any], weights: NDArray[Any]) -> LookbackWeights:
         """Rebuild from the settings of a header and the weights of its file."""
-        m, p = parse((data["m"], data["p"]))
-        far = math.inf if p == "inf" else int(p)
-        pool = int(data.get("pool", OLD_POOL))
-        settings = Lookback(m, far, bool(data["document"]), bool(data["tuples"]), pool=pool)
+        far = math.inf if data["p"] == "inf" else int(data["p"])
+        settings = LookbackWeights(
+            int(data["m"]), far, bool(data["document"]), bool(data["tuples"]), pool=int(data["pool"])
+        )
         return settings.with_weights(weights)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tagwise.scores.constraints import Constraints, Rules
-from tagwise.scores.dictionary import Dictionary
-from tagwise.scores.lookback import Lookback
+from tagwise.scores.dictionary import TagDictionary
+from tagwise.scores.lookback import LookbackWeights
 from tagwise.scores.protocols import Scorer
 from tagwise.scores.voters import Voters
 
@@ -18,9 +18,9 @@ class Scoring:
 
     labels: tuple[str, ...]
     scorer: Scorer
-    lookback: Lookback | None = None
+    lookback: LookbackWeights | None = None
     constraints: Constraints | None = None
-    dictionary: Dictionary | None = None
+    dictionary: TagDictionary | None = None
     voters: Voters | None = None
 
     @cached_property

@@ -251,7 +251,9 @@ def choose_threshold(learner: str, _: File) -> None:
 def memory(learner: str, _: File) -> None:
     """Batches of a document that share a memory get the labels of the whole document."""
     train = corpus()
-    tagger = tw.Perceptron(features="S1", document=True, epochs=8, shuffle=False).fit(train)
+    tagger = tw.Perceptron(features="S1", lookback=tw.Lookback(document=True), max_iter=8, shuffle=False).fit(
+        train
+    )
     together = train[:1] + train[1:]
     whole, ranked = tagger.predict(together), tagger.predict_kbest(together, 2)
     one, two = DocumentState(), DocumentState()

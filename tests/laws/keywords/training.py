@@ -103,7 +103,7 @@ def warm_start(learner: str, folder: File) -> None:
     warm = [fitted(learner, warm_start=source) for source in sources]
     assert len({bits(tagger) for tagger in warm}) == 1
     assert bits(warm[0]) != bits(fitted(learner))
-    stay = {"max_iter": 0, "rounds": 0, "all_pairs": True, "n_jobs": 1}
+    stay = {"max_iter": 0, "all_pairs": True, "n_jobs": 1}
     if learner in ("crf", "memm", "boosting"):
         tagger = short(learner, **stay).fit(tokens(P), names(P), warm_start=first)
         np.testing.assert_array_equal(dense(tagger, P), dense(first, P))
@@ -160,21 +160,21 @@ def checkpoint(learner: str, folder: File) -> None:
 def partial_fit(learner: str, _: File) -> None:
     """Epochs in several calls equal one longer fit to the bit.
 
-    A corpus brings its own labels. epochs=0 is an error.
+    A corpus brings its own labels. max_iter=0 is an error.
     """
     kind = LEARNERS[learner]
-    long = kind(features="S1", epochs=5).fit(X, Y)
+    long = kind(features="S1", max_iter=5).fit(X, Y)
     parts = kind(features="S1")
     for n, data in ((2, (X, Y)), (1, (tw.Corpus.from_lists(X, Y),)), (2, (X, Y))):
-        parts.partial_fit(*data, epochs=n)  # type: ignore[attr-defined]
+        parts.partial_fit(*data, max_iter=n)  # type: ignore[attr-defined]
     assert bits(parts) == bits(long)
     assert [e["iteration"] for e in parts.history_] == [1, 2, 3, 4, 5]
     assert [e["objective"] for e in parts.history_] == [e["objective"] for e in long.history_]
     assert parts.best_iteration_ == 5
     once = kind(features="S1").partial_fit(X, Y)  # type: ignore[attr-defined]
     assert len(once.history_) == 1
-    with pytest.raises(tw.exceptions.ParameterError, match=r"^epochs=0"):
-        parts.partial_fit(X, Y, epochs=0)  # type: ignore[attr-defined]
+    with pytest.raises(tw.exceptions.ParameterError, match=r"^max_iter=0"):
+        parts.partial_fit(X, Y, max_iter=0)  # type: ignore[attr-defined]
 
 
 @row("partial_fit", "dev", "dev_y", "sample_weight", "callbacks")
@@ -182,7 +182,7 @@ def partial_fit_as_fit(learner: str, _: File) -> None:
     """The arguments have their meaning of fit, in the first call and in later ones."""
     kind, weight = LEARNERS[learner], [0.5, 2.0, 1.0, 0.25]
     seen: list[int] = []
-    fit = kind(features="S1", epochs=2).fit(X, Y, dev=X[:2], dev_y=Y[:2], sample_weight=weight)
+    fit = kind(features="S1", max_iter=2).fit(X, Y, dev=X[:2], dev_y=Y[:2], sample_weight=weight)
     parts = kind(features="S1")
     for _ in range(2):
         parts.partial_fit(  # type: ignore[attr-defined]
@@ -195,12 +195,12 @@ def partial_fit_as_fit(learner: str, _: File) -> None:
         )
     assert [e["dev_score"] for e in parts.history_] == [e["dev_score"] for e in fit.history_]
     assert seen == [1, 1]
-    last = kind(features="S1", epochs=2).fit(X, Y, sample_weight=weight)
+    last = kind(features="S1", max_iter=2).fit(X, Y, sample_weight=weight)
     plain = kind(features="S1")
     for _ in range(2):
         plain.partial_fit(X, Y, sample_weight=weight)  # type: ignore[attr-defined]
-    assert bits(plain) == bits(last) != bits(kind(features="S1", epochs=2).fit(X, Y))
-    stopped = kind(features="S1").partial_fit(X, Y, epochs=5, callbacks=[lambda entry: True])  # type: ignore[attr-defined]
+    assert bits(plain) == bits(last) != bits(kind(features="S1", max_iter=2).fit(X, Y))
+    stopped = kind(features="S1").partial_fit(X, Y, max_iter=5, callbacks=[lambda entry: True])  # type: ignore[attr-defined]
     assert (len(stopped.history_), stopped.stopped_) == (1, "a callback returned True")
     by_corpus = kind(features="S1").partial_fit(X, Y, dev=tw.Corpus.from_lists(X[:2], Y[:2]))  # type: ignore[attr-defined]
     assert by_corpus.history_[0]["dev_score"] == fit.history_[0]["dev_score"]
@@ -215,8 +215,8 @@ def save_state(learner: str, folder: File) -> None:
     if learner not in ONLINE:
         return
     kind = LEARNERS[learner]
-    long = kind(epochs=3).fit(tokens(P), names(P))
-    first = kind(epochs=2).fit(tokens(P), names(P))
+    long = kind(max_iter=3).fit(tokens(P), names(P))
+    first = kind(max_iter=2).fit(tokens(P), names(P))
     first.save(folder / "state.tagwise", state=True)
     first.save(folder / "plain.tagwise")
     gone_on, anew = (tw.load(folder / f"{name}.tagwise") for name in ("state", "plain"))

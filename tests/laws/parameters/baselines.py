@@ -116,18 +116,18 @@ def class_weight(b: Bench) -> None:
         b.fit(P, class_weight={"X": 2.0})
 
 
-@row("seed", "memm")
+@row("random_state", "memm")
 def seed(b: Bench) -> None:
     """The seed orders sgd, and from 200 sentences on the stochastic start. Equal seeds give equal bits."""
     many = problem(1, [2] * 200)
-    runs = {s: [b.fit(many, seed=s, max_iter=7) for _ in range(2)] for s in (0, 1)}
+    runs = {s: [b.fit(many, random_state=s, max_iter=7) for _ in range(2)] for s in (0, 1)}
     for again in runs.values():
         assert bits(again[0]) == bits(again[1])
     assert bits(runs[0][0]) != bits(runs[1][0])
-    wide = [b.fit(many, seed=s, max_iter=3, optimizer="sgd") for s in (0, 1)]
+    wide = [b.fit(many, random_state=s, max_iter=3, optimizer="sgd") for s in (0, 1)]
     assert bits(wide[0]) != bits(wide[1])
     few = problem(1, [2] * 199)
-    small = [b.fit(few, seed=s, max_iter=7) for s in (0, 1)]
+    small = [b.fit(few, random_state=s, max_iter=7) for s in (0, 1)]
     assert bits(small[0]) == bits(small[1])
 
 
@@ -149,14 +149,13 @@ def emissions(tagger: tw.Tagger, word: str) -> dict[str, float]:
 
 
 def hmm(b: Bench, **params: Any) -> tw.Tagger:
-    return b.kind(**{"unknown": "one", "start_end": False, "smoothing": "additive", **params}).fit(X, Y)
+    return b.kind(**{"unknown_words": "one", "start_end": False, "smoothing": 0.1, **params}).fit(X, Y)
 
 
-@row("delta", "hmm")
-def delta(b: Bench) -> None:
-    """(n + delta) / (N + delta V) with V = 3 symbols: the words the and Dog, and the unknown one."""
+def assert_additive(b: Bench) -> None:
+    """(n + d) / (N + d V) with V = 3 symbols: the words the and Dog, and the unknown one."""
     for d in (0.1, 0.5, 2.0):
-        tagger = hmm(b, delta=d)
+        tagger = hmm(b, smoothing=d)
         wanted = {"D": (3 + d) / (3 + 3 * d), "N": d / (3 + 3 * d), "V": d / (1 + 3 * d)}
         assert emissions(tagger, "the") == pytest.approx(wanted, rel=1e-5)
         new = {"D": d / (3 + 3 * d), "N": (1 + d) / (3 + 3 * d), "V": (1 + d) / (1 + 3 * d)}
@@ -165,14 +164,15 @@ def delta(b: Bench) -> None:
 
 @row("smoothing", "hmm")
 def smoothing(b: Bench) -> None:
-    """witten_bell is n / (N + K), with K / (N + K) shared equally by the unseen. additive adds delta instead."""
-    tagger = hmm(b, smoothing="witten_bell", delta=9.0)
+    """witten_bell is n / (N + K), with K / (N + K) shared equally by the unseen. A number is added to all counts."""
+    assert_additive(b)
+    tagger = hmm(b, smoothing="witten_bell")
     wanted = {"D": 3 / 4, "N": 2 / 5, "V": 1 / 2 / 2}  # N has seen two kinds of three, V one
     assert emissions(tagger, "the")["D"] == pytest.approx(wanted["D"], rel=1e-5)
     assert emissions(tagger, "Dog") == pytest.approx(
         {"D": 1 / 4 / 2, "N": wanted["N"], "V": wanted["V"]}, rel=1e-5
     )
-    assert emissions(hmm(b, smoothing="additive", delta=1.0), "the")["D"] == pytest.approx(4 / 6, rel=1e-5)
+    assert emissions(hmm(b, smoothing=1.0), "the")["D"] == pytest.approx(4 / 6, rel=1e-5)
     # Transitions are smoothed too: D to N twice and no other. The step is the pair's score minus its words' scores.
     pair = {tuple(path): score for path, score in tagger.predict_kbest([["the", "Dog"]], 9)[0]}
     step = pair["D", "N"] - scores(tagger, "the")["D"] - scores(tagger, "Dog")["N"]
@@ -182,7 +182,7 @@ def smoothing(b: Bench) -> None:
 @row("start_end", "hmm")
 def start_end(b: Bench) -> None:
     """First labels and ends have probabilities only with start_end=True."""
-    plain, ended = hmm(b, delta=1.0), hmm(b, delta=1.0, start_end=True)
+    plain, ended = hmm(b, smoothing=1.0), hmm(b, smoothing=1.0, start_end=True)
     assert len(plain.model_.scorer.layout.arrays()["starts"]) == 0
     # D begins 2 of 3 sentences. N follows it twice and the end once: 3 steps of 4 kinds.
     start, end = (2 + 1) / (3 + 3), (1 + 1) / (3 + 4)
@@ -201,14 +201,14 @@ def start_end(b: Bench) -> None:
 def rare(b: Bench) -> None:
     """Words seen fewer than `rare` times count as unknown."""
     for least, known in ((1, {"the", "Dog", "cat", "runs"}), (2, {"the", "Dog"}), (3, {"the"}), (4, set())):
-        tagger = hmm(b, rare=least, delta=0.3)
+        tagger = hmm(b, rare=least, smoothing=0.3)
         strange = scores(tagger, "never")
         for word in ("the", "Dog", "cat", "runs"):
             assert (scores(tagger, word) != pytest.approx(strange)) is (word in known)
 
 
-@row("unknown", "hmm")
-def unknown(b: Bench) -> None:
+@row("unknown_words", "hmm")
+def unknown_words(b: Bench) -> None:
     """Unknown words are one class, or are distinguished by shape, or by shape and last three letters."""
     words = [["going"], ["doing"], ["Oslo"], ["Rome"], ["x7"], ["often"], ["often"]]
     labels = [["V"], ["V"], ["N"], ["N"], ["C"], ["A"], ["A"]]
@@ -218,9 +218,7 @@ def unknown(b: Bench) -> None:
         "suffix": [{"swing"}, {"y8", "table", "Kiel", "Tusla"}],
     }
     for given, classes in alike.items():
-        tagger = b.kind(features="S1", unknown=given, start_end=False, smoothing="additive").fit(
-            words, labels
-        )
+        tagger = b.kind(features="S1", unknown_words=given, start_end=False, smoothing=0.1).fit(words, labels)
         found = [{word: scores(tagger, word) for word in sorted(group)} for group in classes]
         for group in found:
             first, *rest = group.values()
@@ -236,8 +234,7 @@ def overlapping(b: Bench) -> None:
     labels = [["x"], ["y"], ["y"]]
     params: dict[str, Any] = {
         "features": "attributes",
-        "smoothing": "additive",
-        "delta": 1.0,
+        "smoothing": 1.0,
         "start_end": False,
     }
     tagger = b.kind(overlapping=True, **params).fit(sentences, labels)

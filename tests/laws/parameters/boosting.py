@@ -34,7 +34,7 @@ def index(r: Any, p: Problem) -> int:
 def boosted(b: Bench, p: Problem = P, *, keywords: Any = None, **params: Any) -> Any:
     """Fit with the paper's settings by default: one feature per round, whole sentences."""
     paper = {"features_per_round": 1, "overlap": False, "max_length": None}
-    return b.fit(p, keywords=keywords, **{"rounds": 8, "every": 1, "smoothing": 0.0, **paper, **params})
+    return b.fit(p, keywords=keywords, **{"max_iter": 8, "every": 1, "epsilon": 0.0, **paper, **params})
 
 
 def log_loss(
@@ -83,7 +83,7 @@ def assert_matches_reference(b: Bench, bound: str, eps: float, cap: float, **par
     wanted = reference_rounds(
         n, bound, eps, cap, params.get("over") == "all", params.get("loss") == "pointwise_exp"
     )
-    found = boosted(b, rounds=n, bound=bound, max_step=cap, smoothing=eps, **params).rounds_
+    found = boosted(b, max_iter=n, bound=bound, max_step=cap, epsilon=eps, **params).rounds_
     assert [index(r, P) for r in found] == [feature for feature, _, _ in wanted]
     assert [r.step for r in found] == pytest.approx([step for _, step, _ in wanted], rel=1e-4)
     assert [r.bound for r in found] == pytest.approx([bound for _, _, bound in wanted], rel=1e-6)
@@ -97,7 +97,7 @@ def bound(b: Bench) -> None:
     assert_matches_reference(b, "tight", 0.0, 3.0)
     losses = {}
     for name in ("loose", "tight", "exact"):
-        (first,) = boosted(b, rounds=1, bound=name).rounds_
+        (first,) = boosted(b, max_iter=1, bound=name).rounds_
         before = log_loss(np.zeros(P.shape.size), P, np.ones(5))
         losses[name] = np.log(first.bound) + before
         assert first.log_loss <= losses[name] + 1e-9
@@ -118,13 +118,13 @@ def over(b: Bench) -> None:
         assert_losses(boosted(b, over=given, keywords={"sample_weight": WEIGHT}), P, WEIGHT, over=given)
     # In a long sentence e^l is so large that the gold sequence hardly contributes, so both choose alike.
     long = problem(4, [12, 12], labels=3, attributes=4)
-    first = [boosted(b, long, over=given, rounds=4).rounds_ for given in ("wrong", "all")]
+    first = [boosted(b, long, over=given, max_iter=4).rounds_ for given in ("wrong", "all")]
     assert [r[:4] for r in first[0]] == [r[:4] for r in first[1]]
     assert [r.step for r in first[0]] == pytest.approx([r.step for r in first[1]], rel=1e-3)
     # If no feature separates the labels, both converge to the same unique minimum.
     plain = problem(2, [2, 2, 2, 2, 1, 1], labels=2, attributes=1)
     ends = {
-        given: boosted(b, plain, over=given, rounds=3000, step="line_search", start_end=False)
+        given: boosted(b, plain, over=given, max_iter=3000, step="line_search", start_end=False)
         for given in ("wrong", "all")
     }
     losses = {
@@ -170,7 +170,7 @@ def weights(tagger: Any, p: Problem) -> Array:
     return w
 
 
-@row("smoothing", "boosting")
+@row("epsilon", "boosting")
 def smoothing(b: Bench) -> None:
     """Smoothing is added to both sides of a step's ratio.
 
@@ -180,9 +180,9 @@ def smoothing(b: Bench) -> None:
         assert_matches_reference(b, "loose", eps, 3.0)
     for params, n in (({}, 5), ({"max_length": 2}, 9)):
         for step in ("bound", "line_search"):
-            usual = boosted(b, smoothing=None, step=step, **params)
-            assert bits(usual) == bits(boosted(b, smoothing=1 / n, step=step, **params))
-            assert bits(usual) != bits(boosted(b, smoothing=0.0, step=step, **params))
+            usual = boosted(b, epsilon=None, step=step, **params)
+            assert bits(usual) == bits(boosted(b, epsilon=1 / n, step=step, **params))
+            assert bits(usual) != bits(boosted(b, epsilon=0.0, step=step, **params))
 
 
 @row("max_step", "boosting")
@@ -224,7 +224,7 @@ def step(b: Bench) -> None:
     searched = 0
     for p, name in ((P, "loose"), (P, "tight"), (SURE, "tight")):
         for eps in (0.0, 0.02, 0.1):
-            params: dict[str, Any] = {"rounds": 1, "max_step": 4.0, "smoothing": eps, "bound": name}
+            params: dict[str, Any] = {"max_iter": 1, "max_step": 4.0, "epsilon": eps, "bound": name}
             params["start_end"] = p is P
             guess = boosted(b, p, step="bound", **params).rounds_[0]
             found = boosted(b, p, step="line_search", **params).rounds_[0]
@@ -249,20 +249,20 @@ def step(b: Bench) -> None:
     assert found["joint"].objective_ < found["bound"].objective_
 
 
-@row("rounds", "boosting")
+@row("max_iter", "boosting")
 def rounds(b: Bench) -> None:
-    """At most `rounds` rounds are run, and a longer run begins with the rounds of a shorter one."""
-    long = boosted(b, rounds=9).rounds_
+    """At most `max_iter` rounds are run, and a longer run begins with the rounds of a shorter one."""
+    long = boosted(b, max_iter=9).rounds_
     for n in (0, 1, 4):
-        tagger = boosted(b, rounds=n)
+        tagger = boosted(b, max_iter=n)
         assert tagger.rounds_ == long[:n]
-        assert tagger.stopped_ == f"rounds={n} reached"
-    tagger = boosted(b, rounds=9)
+        assert tagger.stopped_ == f"max_iter={n} reached"
+    tagger = boosted(b, max_iter=9)
     assert {r.round for r in tagger.rounds_} == set(range(9))
     words, labels = [["a", "b", "b"], ["b", "a"]], [["x", "y", "x"], ["x", "y"]]  # never learnt
     for several, most in ((1, 2000), (64, 384), (4096, 6), (10**6, 6)):
-        usual = b.kind(features="S1", features_per_round=several, smoothing=0.0).fit(words, labels)
-        assert usual.stopped_ in (f"rounds={most} reached", "no feature lowers the loss any further")
+        usual = b.kind(features="S1", features_per_round=several, epsilon=0.0).fit(words, labels)
+        assert usual.stopped_ in (f"max_iter={most} reached", "no feature lowers the loss any further")
         assert usual.history_[-1]["rounds"] <= most
 
 
@@ -276,7 +276,7 @@ def every(b: Bench) -> None:
             tagger.rounds_[r - 1].log_loss for r in wanted
         ]
         assert bits(tagger) == bits(boosted(b, every=1))
-    tagger = boosted(b, every=None, rounds=450, smoothing=0.5)
+    tagger = boosted(b, every=None, max_iter=450, epsilon=0.5)
     assert [entry["rounds"] for entry in tagger.history_][:3] == [2, 4, 6]
 
 
@@ -297,9 +297,9 @@ def widths(tagger: Any) -> list[int]:
 def features_per_round(b: Bench) -> None:
     """A round takes at most this many features that share no sentence, and their gains add up."""
     for n in (1, 2, 3):
-        tagger = boosted(b, APART, rounds=2, features_per_round=n)
+        tagger = boosted(b, APART, max_iter=2, features_per_round=n)
         assert max(widths(tagger)) == n
-        assert_losses(boosted(b, APART, rounds=4, features_per_round=n), APART, np.ones(4))
+        assert_losses(boosted(b, APART, max_iter=4, features_per_round=n), APART, np.ones(4))
         for number in range(2):
             node = [r.attribute for r in tagger.rounds_ if r.round == number and r.kind == "node"]
             assert len(set(node)) == len(node)
@@ -311,7 +311,7 @@ def overlap(b: Bench) -> None:
 
     A single feature is not damped.
     """
-    apart, together = (boosted(b, features_per_round=3, rounds=4, overlap=flag) for flag in (False, True))
+    apart, together = (boosted(b, features_per_round=3, max_iter=4, overlap=flag) for flag in (False, True))
     assert min(widths(together)) == 3
     assert max(widths(apart)) < 3
     w, before = np.zeros(P.shape.size), log_loss(np.zeros(P.shape.size), P, np.ones(5))
@@ -329,11 +329,13 @@ def overlap(b: Bench) -> None:
 @row("candidates", "boosting")
 def candidates(b: Bench) -> None:
     """Each round draws a share of the features and takes the best of them, which may not be the best of all."""
-    best = boosted(b, rounds=1).rounds_[0].bound
+    best = boosted(b, max_iter=1).rounds_[0].bound
     assert best == pytest.approx(reference_rounds(2, "tight", 0.0, 3.0)[0][2], rel=1e-6)
     means = [best]
     for share in (0.7, 0.3):
-        bounds = [boosted(b, rounds=1, candidates=share, seed=seed).rounds_[0].bound for seed in range(20)]
+        bounds = [
+            boosted(b, max_iter=1, candidates=share, random_state=seed).rounds_[0].bound for seed in range(20)
+        ]
         assert min(bounds) >= best - 1e-9
         means.append(float(np.mean(bounds)))
     assert means[0] < means[1] < means[2]
@@ -341,16 +343,16 @@ def candidates(b: Bench) -> None:
     assert len({index(r, P) for r in again}) > 3  # drawn again in each round
 
 
-@row("seed", "boosting")
+@row("random_state", "boosting")
 def seed(b: Bench) -> None:
     """The seed draws the candidates: equal seeds give equal bits.
 
     With all features as candidates it has no effect.
     """
-    drawn = [boosted(b, candidates=0.3, seed=given) for given in (0, 1, 2)]
+    drawn = [boosted(b, candidates=0.3, random_state=given) for given in (0, 1, 2)]
     assert len({bits(tagger) for tagger in drawn}) == 3
-    assert bits(boosted(b, candidates=0.3, seed=1)) == bits(drawn[1])
-    assert bits(boosted(b, seed=1)) == bits(boosted(b, seed=2))
+    assert bits(boosted(b, candidates=0.3, random_state=1)) == bits(drawn[1])
+    assert bits(boosted(b, random_state=1)) == bits(boosted(b, random_state=2))
 
 
 @row("pi", "boosting")
@@ -382,7 +384,7 @@ def balance(b: Bench) -> None:
         assert_losses(boosted(b, balance=True, pi=pi, keywords={"sample_weight": given}), P, weight)
     assert bits(boosted(b, balance=True)) != bits(boosted(b))
     long = [["a"] * 300, ["b"]]
-    found = b.kind(features="S1", balance=True, rounds=5).fit(long, [["x", "y"] * 150, ["y"]])
+    found = b.kind(features="S1", balance=True, max_iter=5).fit(long, [["x", "y"] * 150, ["y"]])
     assert np.isfinite(found.objective_)
 
 
@@ -391,7 +393,7 @@ def max_length(b: Bench) -> None:
     """Longer sentences are cut into pieces, and start and end features fire at the true ends only."""
     for most in (1, 2, 3):
         pieces, of, ends = cut(P, most)
-        assert_losses(boosted(b, max_length=most, rounds=20), pieces, np.ones(len(of)), ends)
+        assert_losses(boosted(b, max_length=most, max_iter=20), pieces, np.ones(len(of)), ends)
         weighted = boosted(b, max_length=most, keywords={"sample_weight": WEIGHT})
         assert_losses(weighted, pieces, WEIGHT[of], ends)
     assert bits(boosted(b, max_length=5)) == bits(boosted(b))

@@ -24,7 +24,7 @@ ALL = (*LIMITED, "memm", "boosting", "hmm")
 
 P = problem(5, [4, 2, 3, 5, 1, 4])
 #: Few iterations for every learner.
-SHORT = {"max_iter": 3, "epochs": 3, "max_epochs": 3, "rounds": 6, "every": 2}
+SHORT = {"max_iter": 3, "every": 2}
 
 X = [["The", "dog", "barks"], ["a", "Dog"], ["the", "cat"], ["dog", "eats", "the", "cat"]]
 Y = [["D", "N", "V"], ["D", "N"], ["D", "N"], ["N", "V", "D", "N"]]
@@ -61,7 +61,7 @@ def start_end(b: Bench) -> None:
     for flag in (True, False):
         layout = b.fit(P, start_end=flag, **short(b)).model_.scorer.layout.arrays()
         if b.kind is tw.Boosting:
-            chosen = b.kind(start_end=flag, rounds=60, smoothing=0.0).fit(tokens(P), names(P)).rounds_
+            chosen = b.kind(start_end=flag, max_iter=60, epsilon=0.0).fit(tokens(P), names(P)).rounds_
             assert any(r.kind in ("start", "end") for r in chosen) is flag
             continue
         found[flag] = {name: len(layout[name]) for name in ("starts", "ends", "edges")}
@@ -84,7 +84,7 @@ def min_count(b: Bench) -> None:
         kept = {name for name, n in seen.items() if n >= least}
         if b.kind is tw.Boosting:
             chosen = (
-                tw.Boosting(min_count=least, rounds=50, smoothing=0.0, features_per_round=1)
+                tw.Boosting(min_count=least, max_iter=50, epsilon=0.0, features_per_round=1)
                 .fit(sentences, labels)
                 .rounds_
             )
@@ -111,7 +111,7 @@ def all_pairs_of_boosting(b: Bench) -> None:
     unseen = {("node", "word[0]=a", "y"), ("node", "word[0]=b", "x")}
     for flag in (True, False):
         tagger = tw.Boosting(
-            features="S1", all_pairs=flag, rounds=40, smoothing=0.0, max_step=0.5, features_per_round=1
+            features="S1", all_pairs=flag, max_iter=40, epsilon=0.0, max_step=0.5, features_per_round=1
         )
         chosen = {(r.kind, r.attribute, r.label) for r in tagger.fit(words, labels).rounds_}
         assert bool(chosen & unseen) is flag
@@ -180,7 +180,7 @@ def verbose(b: Bench) -> None:
             score = entry.get("dev_score")
             assert (f"dev {score:.4f}" in line) if score is not None else ("dev" not in line)
     if hasattr(b.kind, "partial_fit"):
-        b.kind(verbose=1).partial_fit(tokens(P), names(P), epochs=2)
+        b.kind(verbose=1).partial_fit(tokens(P), names(P), max_iter=2)
         assert [line.partition(":")[0] for line in b.logged()] == ["iteration 1", "iteration 2"]
 
 
@@ -218,10 +218,19 @@ SURE = [["x", "y"], ["x", "z"], ["y", "x"], ["z"]]
 
 @row("dictionary", *LIMITED)
 def dictionary(b: Bench) -> None:
+    """A number is the minimum count. A `Dictionary` has the share of labels too."""
+    assert_counts(b)
+    assert_share(b)
+
+
+def assert_counts(b: Bench) -> None:
     """Words seen at least this often take only labels seen with them, in training too. Others take any."""
     times = {"a": 3, "b": 2, "c": 2}
     for least, more in itertools.product((1, 2, 3, 4, None), with_and_without_kernel(b)):
         tagger = b.kind(**short(b, features="S1", dictionary=least, **more)).fit(WORDS, SURE)
+        if least is not None:
+            by_object = b.kind(**short(b, features="S1", dictionary=tw.Dictionary(least), **more))
+            assert bits(by_object.fit(WORDS, SURE)) == bits(tagger)
         paths = {tuple(path) for path, _ in tagger.predict_kbest([["a", "b"]], 9)[0]}
         known = [least is not None and times[word] >= least for word in ("a", "b")]
         wanted = itertools.product("x" if known[0] else "xyz", "y" if known[1] else "xyz")
@@ -234,15 +243,14 @@ def dictionary(b: Bench) -> None:
             assert first > 0.1
 
 
-@row("dictionary_share", *LIMITED)
-def dictionary_share(b: Bench) -> None:
+def assert_share(b: Bench) -> None:
     """Labels below this share of a word's tokens are dropped.
 
     A label at the share and the gold label stay.
     """
     words, labels = [["a", "a"], ["a", "a"], ["b"]], [["x", "x"], ["x", "y"], ["z"]]
     for share, wanted in ((0.0, "xy"), (0.25, "xy"), (0.26, "x"), (0.75, "x"), (0.76, "xyz"), (1.0, "xyz")):
-        params = {"dictionary": 2, "dictionary_share": share}
+        params = {"dictionary": tw.Dictionary(2, share=share)}
         tagger = b.kind(**short(b, features="S1", **params)).fit(words, labels)
         assert {path[0] for path, _ in tagger.predict_kbest([["a"]], 9)[0]} == set(wanted)
 
@@ -318,7 +326,7 @@ DEV = problem(11, [3, 4, 2, 5])
 @row("patience", *(name for name in ALL if name != "hmm"))
 def patience(b: Bench) -> None:
     """Training stops after `patience` dev scores without a better one, never with 0 or without dev."""
-    long = b.some(max_iter=15, epochs=15, max_epochs=15, rounds=15, every=1, tol=0.0, smoothing=0.0)
+    long = b.some(max_iter=15, every=1, tol=0.0, epsilon=0.0)
     dev = {"dev": tokens(DEV), "dev_y": names(DEV)}
     free = b.fit(P, patience=0, keywords=dev, **long)
     scores = [entry["dev_score"] for entry in free.history_]
@@ -332,3 +340,45 @@ def patience(b: Bench) -> None:
         ends.add(len(tagger.history_))
         assert len(b.fit(P, patience=given, **long).history_) == len(scores)
     assert len(ends) == 3
+
+
+# -- metric -----------------------------------------------------------------------------------------------
+
+
+def metrics_of(gold: list[list[str]], found: list[list[str]]) -> dict[str, float]:
+    """Return every metric of labels without spans, by its definition."""
+    pairs = [pair for g, p in zip(gold, found, strict=True) for pair in zip(g, p, strict=True)]
+    names = sorted({label for pair in pairs for label in pair})
+    right = {y: sum(pair == (y, y) for pair in pairs) for y in names}
+    support = {y: sum(g == y for g, _ in pairs) for y in names}
+    f1 = {y: 2 * right[y] / (support[y] + sum(p == y for _, p in pairs)) for y in names}
+    accuracy = sum(right.values()) / len(pairs)
+    return {
+        "f1": accuracy,
+        "accuracy": accuracy,
+        "sequence_accuracy": sum(g == p for g, p in zip(gold, found)) / len(gold),
+        "f1_macro": sum(f1.values()) / len(names),
+        "f1_weighted": sum(f1[y] * support[y] for y in names) / len(pairs),
+    }
+
+
+@row("scoring", *ALL)
+def scoring(b: Bench) -> None:
+    """`score`, dev scores and `metric_` use the named metric. None takes the one of the training labels."""
+    plain = [[y.replace("-", "") for y in path] for path in names(DEV)]
+    gold = [[y.replace("-", "") for y in path] for path in names(P)]
+    values = {}
+    for given in (None, "f1", "accuracy", "sequence_accuracy", "f1_macro", "f1_weighted"):
+        tagger = b.kind(**short(b, scoring=given, **b.some(patience=0)))
+        tagger.fit(tokens(P), gold, dev=tokens(DEV), dev_y=plain)
+        assert tagger.metric_ == (given or "accuracy")
+        assert tagger.model_.meta["metric"] == tagger.metric_
+        wanted = metrics_of(plain, tagger.predict(tokens(DEV)))
+        values[given] = tagger.score(tokens(DEV), plain)
+        assert values[given] == pytest.approx(wanted[given or "accuracy"])
+        kept = next(e for e in tagger.history_ if e["iteration"] == tagger.best_iteration_)
+        assert kept["dev_score"] == pytest.approx(values[given])
+    assert len(set(values.values())) >= 3
+    spans = b.fit(P, **short(b))
+    assert spans.metric_ == "f1"
+    assert spans.score(tokens(P)[:1], [["O"] * len(P.y[0])]) == 0.0  # F1, also of a corpus without spans

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
+
+import tagwise as tw
 
 NAN, INF = math.nan, math.inf
 
@@ -15,14 +18,13 @@ COMMON: dict[str, Any] = {
     "min_count": 1,
     "all_pairs": False,
     "n_jobs": None,
-    "seed": 0,
+    "scoring": None,
+    "random_state": 0,
     "verbose": 0,
 }
 STOPPING: dict[str, Any] = {"max_iter": 1000, "tol": 1e-5, "window": 10, "patience": 20}
-LIMITS: dict[str, Any] = {"constraints": None, "dictionary": None, "dictionary_share": 0.0}
-EPOCHS: dict[str, Any] = {"epochs": 20, "average": True, "shuffle": True, "patience": 0, "parts": 1}
-HISTORY: dict[str, Any] = {"history": None, "pool": 128, "document": False}
-KERNEL: dict[str, Any] = {"degree": 2, "coef": 1.0, "gamma": None, "form": "auto", "cache_mb": 256}
+LIMITS: dict[str, Any] = {"constraints": None, "dictionary": None}
+EPOCHS: dict[str, Any] = {"max_iter": 20, "average": True, "shuffle": True, "patience": 0, "parts": 1}
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "crf": {
@@ -32,61 +34,53 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "loss": "log",
         "order": 1,
         "l1": 0.0,
-        "l2": 1.0,
-        "sigma": None,
+        "l2": 0.1,
         "prior": 0.0,
         "optimizer": "auto",
         "device": "cpu",
-        "cost": None,
         "class_weight": None,
         "pi": 1.0,
         "max_length": None,
         "partial": False,
-        "separator": "|",
-        "unknown": "_",
     },
     "perceptron": {
         **COMMON,
         **EPOCHS,
         **LIMITS,
-        **HISTORY,
-        **KERNEL,
+        "lookback": None,
         "kernel": None,
         "mode": "online",
         "voters": 0,
-        "budget": None,
     },
     "mira": {
         **COMMON,
         **EPOCHS,
         **LIMITS,
-        **HISTORY,
+        "lookback": None,
         "k": 4,
         "cost": "accuracy",
         "C": None,
         "augment": False,
     },
     "pa": {**COMMON, **EPOCHS, **LIMITS, "variant": 1, "cost": "accuracy", "C": 1.0},
-    "arow": {**COMMON, **EPOCHS, **LIMITS, "gamma": 1.0, "variance": 1.0, "cost": "accuracy"},
+    "arow": {**COMMON, **EPOCHS, **LIMITS, "r": 1.0, "variance": 1.0, "cost": "accuracy"},
     "hmsvm": {
         **COMMON,
         **LIMITS,
-        **KERNEL,
-        "kernel": "linear",
+        "kernel": None,
         "C": 1.0,
         "pi": 1.0,
         "slack": "instance",
         "rescale": None,
         "tol": 1e-2,
-        "max_epochs": 100,
-        "max_paths": 50,
+        "max_iter": 100,
         "patience": 0,
         "shuffle": True,
         "all_pairs": True,
     },
     "boosting": {
         **COMMON,
-        "rounds": None,
+        "max_iter": None,
         "loss": "exp",
         "bound": "tight",
         "over": "wrong",
@@ -94,7 +88,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "features_per_round": 4096,
         "overlap": True,
         "candidates": 1.0,
-        "smoothing": None,
+        "epsilon": None,
         "max_step": 5.0,
         "pi": 1.0,
         "balance": False,
@@ -105,15 +99,15 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "hmm": {
         "features": "S1",
         "smoothing": "witten_bell",
-        "delta": 0.1,
         "overlapping": False,
-        "unknown": "suffix",
+        "unknown_words": "suffix",
         "rare": 2,
         "start_end": True,
+        "scoring": None,
         "n_jobs": None,
         "verbose": 0,
     },
-    "memm": {**COMMON, **STOPPING, "l1": 0.0, "l2": 1.0, "optimizer": "auto", "class_weight": None},
+    "memm": {**COMMON, **STOPPING, "l1": 0.0, "l2": 0.1, "optimizer": "auto", "class_weight": None},
 }
 
 
@@ -181,42 +175,42 @@ def anything(*values: Any) -> Domain:
 FLAGS = (
     "start_end",
     "all_pairs",
-    "partial",
     "average",
     "shuffle",
-    "document",
     "augment",
     "overlap",
     "balance",
     "overlapping",
 )
-COUNTS = ("min_count", "window", "epochs", "parts", "k", "max_epochs", "max_paths", "cache_mb")
-COUNTS += ("features_per_round", "rare")
+COUNTS = ("min_count", "window", "parts", "k", "features_per_round", "rare")
 
 DOMAINS: dict[str, Domain] = {
     **{name: flag() for name in FLAGS},
     **{name: at_least(1) for name in COUNTS},
-    **{
-        name: at_least(1, optional=True) for name in ("n_jobs", "max_length", "dictionary", "budget", "every")
-    },
-    "rounds": at_least(0, optional=True),
-    **{name: at_least(0) for name in ("seed", "verbose", "max_iter", "patience", "voters")},
-    **{name: number(0.0) for name in ("l1", "l2", "prior", "tol", "coef")},
-    **{name: number(0.0, open_low=True) for name in ("variance", "max_step", "delta", "C", "gamma")},
+    **{name: at_least(1, optional=True) for name in ("n_jobs", "max_length", "every")},
+    **{name: at_least(0) for name in ("random_state", "verbose", "max_iter", "patience", "voters")},
+    **{name: number(0.0) for name in ("l1", "l2", "prior", "tol")},
+    **{name: number(0.0, open_low=True) for name in ("variance", "max_step", "C", "r")},
     **{name: number(0.0, 1.0, open_low=True) for name in ("pi", "candidates")},
-    "sigma": number(0.0, open_low=True, optional=True),
-    "dictionary_share": number(0.0, 1.0),
-    "smoothing": number(0.0, optional=True),
+    "epsilon": number(0.0, optional=True),
     "order": at_least(1, 3),
     "variant": at_least(0, 2),
-    "degree": at_least(1, 64),
-    "pool": at_least(2, 1000),
     "loss": choice("log", "exp", "pointwise_log", "pointwise_exp"),
     "optimizer": choice("auto", "lbfgs", "cg", "sgd", "owlqn"),
     "device": choice("cpu", "cuda"),
     "mode": choice("online", "batch"),
-    "form": choice("auto", "rows", "expanded"),
-    "slack": choice("instance", "sequence"),
+    "slack": Domain(
+        [("instance", "instance"), ("sequence", ("sequence", 50)), (("sequence", 9), ("sequence", 9))],
+        ["nonsense", 1, None, ("sequence", 0), ("instance", 9), ("sequence",), "sequence:0"],
+        [("instance", "instance"), ("sequence", ("sequence", 50)), ("sequence:9", ("sequence", 9))],
+    ),
+    "scoring": choice("f1", "accuracy", "sequence_accuracy", "f1_macro", "f1_weighted", optional=True),
+    "unknown_words": choice("one", "shape", "suffix"),
+    "smoothing": Domain(
+        [("witten_bell", "witten_bell"), (0.5, 0.5), (np.float32(0.5), 0.5), (2, 2.0)],
+        ["nonsense", "additive", 0.0, -1, None, NAN, INF, True, [0.5]],
+        [("witten_bell", "witten_bell"), ("0.5", 0.5), ("2", 2.0)],
+    ),
     "rescale": choice("margin", optional=True),
     "bound": choice("loose", "tight", "exact"),
     "over": choice("wrong", "all"),
@@ -230,35 +224,115 @@ DOMAINS: dict[str, Domain] = {
             ({"x": 2}, {"x": 2.0}),
             ({}, {}),
             ({"x": np.float32(0.5)}, {"x": 0.5}),
+            (3, 3.0),
+            (np.float32(0.5), 0.5),
         ],
-        ["nonsense", 3, [("x", 2.0)], {"x": 0.0}, {"x": -1}, {"x": "2"}, {"x": INF}, {"x": NAN}, {"x": True}],
-        [("none", None), ("", None), ("balanced", "balanced"), ('{"x": 2}', {"x": 2.0})],
+        [
+            "nonsense",
+            0,
+            -1.0,
+            INF,
+            NAN,
+            True,
+            [("x", 2.0)],
+            {"x": 0.0},
+            {"x": -1},
+            {"x": "2"},
+            {"x": INF},
+            {"x": NAN},
+            {"x": True},
+        ],
+        [("none", None), ("", None), ("balanced", "balanced"), ('{"x": 2}', {"x": 2.0}), ("2.5", 2.5)],
     ),
-    "kernel": anything("poly", "rbf", "linear", None),
-    "separator": anything("|", "/"),
-    "unknown": anything("_", "?"),
-    "constraints": Domain([(None, None)], ["nonsense", 3], [("none", None), ("", None)]),
-    "history": Domain(
+    "kernel": Domain(
         [
             (None, None),
-            ((1, 2), (1, 2)),
-            ("m=1,p=inf", (1, "inf")),
-            ((3, 100), (3, 100)),
-            ((1, 10**6), (1, 10**6)),
-            (2, (2, 2)),
+            ("poly", tw.Poly()),
+            ("rbf", tw.RBF()),
+            ("linear", tw.Kernel("linear")),
+            ("operator:matmul", tw.Kernel("operator:matmul")),
+            (operator.matmul, tw.Kernel(operator.matmul)),
+            (tw.Poly(3), tw.Poly(3)),
+            ({"name": "poly", "degree": 3}, tw.Poly(3)),
+            ({"name": "function", "function": "a:b", "budget": 9}, tw.Kernel("a:b", budget=9)),
         ],
-        ["nonsense", (0, 1), (4, 4), (1, 0), (1,), True, 1.5],
-        [("none", None), ("1,2", (1, 2)), ("m=2,p=inf", (2, "inf")), ("3", (3, 3))],
+        ["nonsense", "none:", 3, True, [1], {"name": "sigmoid"}, {"degree": 2}, {"name": "rbf", "degree": 2}],
+        [
+            ("none", None),
+            ("poly", tw.Poly()),
+            ("poly:degree=3,coef=0.5", tw.Poly(3, 0.5)),
+            ("(rbf: gamma=0.5, budget=9)", tw.RBF(0.5, budget=9)),
+            ("linear:cache_mb=8", tw.Kernel("linear", cache_mb=8)),
+            ("a:b", tw.Kernel("a:b")),
+            ("a:b:cache_mb=8", tw.Kernel("a:b", cache_mb=8)),
+            ('{"name": "rbf", "gamma": 2}', tw.RBF(2)),
+        ],
+    ),
+    "dictionary": Domain(
+        [
+            (None, None),
+            (1, tw.Dictionary(1)),
+            (5.0, tw.Dictionary(5)),
+            (np.int64(3), tw.Dictionary(3)),
+            (tw.Dictionary(2, 0.5), tw.Dictionary(2, share=0.5)),
+            ({"min_count": 2, "share": 0.5}, tw.Dictionary(2, share=0.5)),
+        ],
+        ["nonsense", 0, -1, 1.5, True, [1], NAN, {"min_count": 0}, {"share": 2.0}, {"count": 2}],
+        [("none", None), ("", None), ("5", tw.Dictionary()), ("3:share=0.01", tw.Dictionary(3, 0.01))],
+    ),
+    "partial": Domain(
+        [
+            (False, False),
+            (True, tw.Partial()),
+            (0, False),
+            (1, tw.Partial()),
+            (tw.Partial("/"), tw.Partial(separator="/")),
+            ({"unknown": "?"}, tw.Partial(unknown="?")),
+        ],
+        ["nonsense", 2, None, 0.5, [True], {"unknown": 3}, {"sep": "/"}],
+        [("true", tw.Partial()), ("false", False), ("yes:separator=/,unknown=?", tw.Partial("/", "?"))],
+    ),
+    "constraints": Domain([(None, None)], ["nonsense", 3], [("none", None), ("", None)]),
+    "lookback": Domain(
+        [
+            (None, None),
+            ((1, 2), tw.Lookback(1, 2)),
+            ([3, 100], tw.Lookback(3, 100)),
+            ((1, INF), tw.Lookback(p=INF)),
+            ((1, 10**6), tw.Lookback(1, 10**6)),
+            ((np.int64(2), 2.0), tw.Lookback(2, 2)),
+            (tw.Lookback(document=True), tw.Lookback(1, 1, 128, True)),
+            ({"p": "inf", "pool": 9}, tw.Lookback(p=INF, pool=9)),
+        ],
+        [
+            "nonsense",
+            (0, 1),
+            (4, 4),
+            (1, 0),
+            (1,),
+            True,
+            1.5,
+            2,
+            (1, 1.5),
+            {"q": 2},
+            {"pool": 1},
+            {"pool": 1001},
+        ],
+        [
+            ("none", None),
+            ("1,2", tw.Lookback(1, 2)),
+            ("(2, inf)", tw.Lookback(2, INF)),
+            ("1,1:document=true", tw.Lookback(document=True)),
+            ("1,inf:pool=9,document=yes", tw.Lookback(p=INF, pool=9, document=True)),
+        ],
     ),
 }
 
 #: Parameters whose domain differs from those of the same name in other learners.
 OWN: dict[tuple[str, str], Domain] = {
     ("mira", "C"): number(0.0, open_low=True, optional=True),
-    ("perceptron", "gamma"): number(0.0, open_low=True, optional=True),
-    ("hmsvm", "gamma"): number(0.0, open_low=True, optional=True),
-    ("hmm", "smoothing"): choice("witten_bell", "additive"),
-    ("hmm", "unknown"): choice("one", "shape", "suffix"),
+    ("boosting", "max_iter"): at_least(0, optional=True),
+    **{(name, "max_iter"): at_least(1) for name in ("perceptron", "mira", "pa", "arow", "hmsvm")},
     ("boosting", "loss"): choice("exp", "pointwise_exp"),
 }
 

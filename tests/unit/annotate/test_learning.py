@@ -32,7 +32,7 @@ CORPUS = tw.Corpus.from_lists(*map(list, zip(*GOLD)))
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    return tw.MIRA(epochs=2, n_jobs=1).fit(CORPUS[:6]).model_
+    return tw.MIRA(max_iter=2, n_jobs=1).fit(CORPUS[:6]).model_
 
 
 # --- learning -------------------------------------------------------------------------------------------------
@@ -65,10 +65,10 @@ def test_background_training_equals_fit_then_partial_fit() -> None:
     assert learning.failed is None
     assert not learning.busy
     assert learning.model is not None
-    expected_tagger: Any = tw.MIRA(epochs=8, n_jobs=1).fit(part)
+    expected_tagger: Any = tw.MIRA(max_iter=8, n_jobs=1).fit(part)
     del expected_tagger.state_
     expected_tagger.set_params(average=False).partial_fit(
-        tw.Corpus([late]), epochs=5, callbacks=[lambda entry: not entry.measures["updates"]]
+        tw.Corpus([late]), max_iter=5, callbacks=[lambda entry: not entry.measures["updates"]]
     )
     assert np.array_equal(learning.model.scorer.weights, expected_tagger.model_.scorer.weights)
 
@@ -113,7 +113,7 @@ def test_margins_are_score_differences_of_the_two_best_paths(model: Any) -> None
 
 def test_strategies_rank_by_their_definitions(model: Any) -> None:
     X = CORPUS[6:]
-    second = tw.Perceptron(epochs=1, n_jobs=1).fit(CORPUS[2:4]).model_
+    second = tw.Perceptron(max_iter=1, n_jobs=1).fit(CORPUS[2:4]).model_
     view = View(model, second, {"went", "to", "."}, "RAINED")
     assert np.allclose(priorities("margin", view, X), -margins(model, X))
     differ = [sum(a != b for a, b in zip(*pair)) for pair in zip(model.predict(X), second.predict(X))]
@@ -274,7 +274,7 @@ def test_duplicate_sentences_are_queued_once(tmp_path: Path) -> None:
 def test_planted_mistake_is_the_first_suspect() -> None:
     labels = [list(y) for y in CORPUS.labels]
     labels[5][0] = "B-LOC"
-    found = suspects(CORPUS.with_labels(labels), lambda: tw.MIRA(epochs=4, n_jobs=1))
+    found = suspects(CORPUS.with_labels(labels), lambda: tw.MIRA(max_iter=4, n_jobs=1))
     assert found[0].sentence == 5
     assert found[0].tokens == [0]
     assert found[0].found == CORPUS[5].labels
@@ -300,7 +300,7 @@ def test_agreement_equals_cohens_kappa_example() -> None:
 
 
 def test_simulation_counts_sentences_until_the_target() -> None:
-    found = simulate("c", CORPUS, CORPUS, lambda: tw.MIRA(epochs=2, n_jobs=1), begin=2, growth=1.5, seeds=2)
+    found = simulate("c", CORPUS, CORPUS, lambda: tw.MIRA(max_iter=2, n_jobs=1), begin=2, growth=1.5, seeds=2)
     for curve in found.curves:
         assert (curve.sentences[0] == 2 and curve.scores[-1] >= found.target) or curve.sentences[-1] == len(
             CORPUS

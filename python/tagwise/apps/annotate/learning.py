@@ -46,7 +46,7 @@ def fresh(name: str, epochs: int, **settings: Any) -> Any:
     kind = learner_of(name)
     if issubclass(kind, CRF):
         return kind(max_iter=ITERATIONS_PER_EPOCH * epochs, **settings)
-    return kind(epochs=epochs, **settings)
+    return kind(max_iter=epochs, **settings)
 
 
 class Learning:
@@ -107,10 +107,10 @@ class Learning:
                 settings |= {"prior": PRIOR, "l2": 0.0}
             self._tagger = self._kind(**settings).fit(corpus, warm_start=before)
         elif self._tagger is None:
-            tagger = self._kind(features=self._features, n_jobs=self._n_jobs, epochs=VISITS, average=False)
+            tagger = self._kind(features=self._features, n_jobs=self._n_jobs, max_iter=VISITS, average=False)
             self._tagger = tagger.fit(corpus, warm_start=self._start, callbacks=(_has_no_update,))
         else:
-            self._tagger.partial_fit(corpus, epochs=VISITS, callbacks=(_has_no_update,))
+            self._tagger.partial_fit(corpus, max_iter=VISITS, callbacks=(_has_no_update,))
         self._publish()
 
     def _publish(self) -> None:

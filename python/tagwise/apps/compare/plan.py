@@ -53,7 +53,7 @@ class Cell:
 
     def settings(self) -> dict[str, Any]:
         """Return all parameters of the estimator except the tuned ones."""
-        common = {"seed": self.seed, **self.params, **({"patience": 0} if self.track else {})}
+        common = {"random_state": self.seed, **self.params, **({"patience": 0} if self.track else {})}
         return {**self.learner.accepted(common), **self.learner.params, "features": self.features}
 
     @property
@@ -92,6 +92,7 @@ def plan(
     *,
     losses: Sequence[str] = (),
     params: Mapping[str, Any] | None = None,
+    params_of: Mapping[str, Mapping[str, Any]] | None = None,
     tune: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     tune_size: int | None = None,
     folds: int = 1,
@@ -101,8 +102,8 @@ def plan(
 ) -> list[Cell]:
     """Return the cells of a comparison in the order in which they are trained and shown.
 
-    A learner with fixed features, such as a hidden Markov model, occurs once for each corpus and size. The keys of
-    `tune` are names of learners or of estimators.
+    A learner with fixed features, such as a hidden Markov model, occurs once for each corpus and size. `params_of` has
+    more parameters by estimator. The keys of `tune` are names of learners or of estimators.
     """
     check_titles(features)
     expanded = [one for spec in learners for one in with_losses(parse(spec), losses)]
@@ -122,7 +123,7 @@ def plan(
                 feature_set,
                 size,
                 seed,
-                dict(params or {}),
+                {**(params or {}), **(params_of or {}).get(learner.kind, {})},
                 grid,
                 tune_size,
                 folds,

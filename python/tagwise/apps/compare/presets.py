@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
@@ -32,6 +32,7 @@ class Preset:
     seeds: int = 1
     limits: Mapping[str, int] = field(default_factory=dict)  # corpus -> number of training sentences
     params: Mapping[str, Any] = field(default_factory=dict)
+    params_of: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # estimators -> more parameters
     tune: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     tune_size: int | None = None
     folds: int = 1
@@ -58,6 +59,7 @@ class Preset:
             self.seeds,
             losses=losses,
             params=self.params,
+            params_of={kind: more for kinds, more in self.params_of.items() for kind in kinds.split()},
             tune=self.tune,
             tune_size=self.tune_size,
             folds=self.folds,
@@ -67,10 +69,23 @@ class Preset:
         )
         return [cell for cell in cells if self.pairs.get(cell.corpus, cell.features) == cell.features]
 
+    def with_params(self, params: Mapping[str, Any]) -> Preset:
+        """Return the preset with these parameters for all learners that have them, in place of its own."""
+        others = {
+            kinds: {name: value for name, value in more.items() if name not in params}
+            for kinds, more in self.params_of.items()
+        }
+        return replace(self, params={**self.params, **params}, params_of=others)
+
     def caption(self) -> str:
         """Describe the limits of the preset and how parameters were chosen."""
         parts = [f"{corpus}: first {n:,} training sentences" for corpus, n in self.limits.items()]
         parts += [f"{name} = {value}" for name, value in self.params.items()]
+        parts += [
+            f"{kinds.replace(' ', ', ')}: {name} = {value}"
+            for kinds, more in self.params_of.items()
+            for name, value in more.items()
+        ]
         names = dict.fromkeys(spec.split("(")[0].strip() for spec in self.chosen() if isinstance(spec, str))
         for name in names:  # parameters that a name fixes and no column shows
             fixed_by_name = NAMES.get(name, (name, {}))[1].items()

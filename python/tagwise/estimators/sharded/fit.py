@@ -85,7 +85,7 @@ def fit_shards(
     >>> import tagwise as tw
     >>> tw.write(tw.Corpus.from_lists([["a", "dog"]], [["DT", "NN"]]), "tiny.conll")
     >>> shards = tw.encode("tiny.conll", "tiny-encoded", features="S1")
-    >>> tw.fit_shards(tw.Perceptron(epochs=1), shards).predict([["a", "dog"]])
+    >>> tw.fit_shards(tw.Perceptron(max_iter=1), shards).predict([["a", "dog"]])
     [['DT', 'NN']]
     """
     params = tagger.checked()

@@ -90,7 +90,8 @@ def online(
         n_parts=parts,
         rules=task.rules,
         rule=functools.partial(type(tagger)._rule, type(tagger)(**tagger.get_params()), context),
-        **{name: params[name] for name in ("min_count", "average", "shuffle", "seed")},
+        seed=params["random_state"],
+        **{name: params[name] for name in ("min_count", "average", "shuffle")},
     )
     tagger.__dict__.pop("state_", None)
     learner = OnlineShards(backend(config), config, task.start, task.n_jobs)
@@ -125,9 +126,8 @@ LEARNERS: dict[type[Tagger], ShardedFit] = {
         {
             "mode": ("online",),
             "voters": (0,),
-            "history": (None,),
-            "document": (False,),
-            "kernel": (None, "none"),
+            "lookback": (None,),
+            "kernel": (None,),
             "dictionary": (None,),
         },
     ),
