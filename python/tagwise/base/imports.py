@@ -16,6 +16,12 @@ class MissingFunction:
         self.path, self.role = path, role
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
+        if self.path.startswith(":"):
+            name = self.path[1:]
+            raise MissingFunctionError(
+                f"{self.role} {name!r} is missing: a model file has only its name, as of every function of a script "
+                f"or a notebook. Define it again and pass it when loading with functions={{{name!r}: {name}}}"
+            )
         raise MissingFunctionError(
             f"{self.role} {self.path!r} is missing: a model file names it, and loading does not import functions. Pass "
             f"it when loading with functions={{{self.path!r}: function}}, or if you trust the author of the file, "
@@ -36,6 +42,7 @@ class Functions:
     """Functions that a file may name: those that were passed. Others are imported only if trusted.
 
     `functions` has functions by import path ("module:name") or by the part after the colon. Unused names are ignored.
+    A path without a module (":name") cannot be imported, even if trusted.
     """
 
     def __init__(
@@ -55,7 +62,8 @@ class Functions:
         for name in (path, path.partition(":")[2]):
             if name and name in self.functions:
                 return self.functions[name]
-        found: Callable[..., Any] = function_at(path, role) if self.trust else MissingFunction(path, role)
+        importable = self.trust and not path.startswith(":")
+        found: Callable[..., Any] = function_at(path, role) if importable else MissingFunction(path, role)
         return found
 
 
@@ -79,21 +87,28 @@ def alias(function: Any, path: str) -> str:
 
 
 def path_of(function: Any, role: str) -> str:
-    """Return the import path of a function ("module:name"). `role` describes it in the error if it has none."""
+    """Return the path by which a file names a function. `role` describes the function in the error if it has none.
+
+    The path is "module:name" if the function can be imported, otherwise ":name": functions of scripts, of notebooks and
+    inside other functions exist only where they are defined.
+    """
     if isinstance(function, MissingFunction):
         return function.path
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
-    path = f"{module}:{name}"
-    try:
-        found = module not in (None, "__main__") and function_at(path, role) is function
-    except ParameterError:
-        found = False
-    if not found:
+    module, qualified = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if module not in (None, "__main__"):
+        path = f"{module}:{qualified}"
+        try:
+            if function_at(path, role) is function:
+                return path
+        except ParameterError:
+            pass
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str) or not name.isidentifier():
         raise ParameterError(
-            f"{role} cannot be imported as {path!r}, so a model cannot name it. "
-            "Define it at the top level of a module that is importable where the model is loaded"
+            f"{role} has no name, so a model file cannot refer to it. Define it with def instead of as a lambda or an "
+            "object"
         )
-    return path
+    return f":{name}"
 
 
 def function_at(path: str, role: str) -> Any:

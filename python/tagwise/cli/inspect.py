@@ -71,7 +71,10 @@ def _foreign_facts(meta: Any) -> list[tuple[str, str]]:
 def _functions(model: Any) -> list[str]:
     """List the functions that a model file names, with their state."""
     missing = {found.path for found in model.missing}
-    return [f"{path} ({'missing' if path in missing else 'available'})" for path in model.named_functions]
+    return [
+        f"{path.removeprefix(':')} ({'missing' if path in missing else 'available'})"
+        for path in model.named_functions
+    ]
 
 
 @click.command(cls=Command)

@@ -25,7 +25,7 @@ from tagwise.estimators.limits import Limits, limits_of, valid_gold
 from tagwise.estimators.predicting import Predicting
 from tagwise.estimators.resuming import checked_checkpoint, checkpointer_of
 from tagwise.estimators.scikit import ScikitLearn
-from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
+from tagwise.estimators.task import TRANSIENT, Task, dev_scorer, warn_if_unsavable
 from tagwise.estimators.texts import Texts
 from tagwise.estimators.training import add_line, model_of, train_with_progress, training_callbacks
 from tagwise.evaluation.scoring import METRICS
@@ -345,6 +345,8 @@ class Tagger(Predicting, Texts, ScikitLearn):
         recipe = recipe_for(params["features"], X)
         if before is not None and recipe.is_equivalent_to(before.recipe):
             recipe = before.recipe  # keeps its word lists, so that old sentences keep their attributes
+        if before is None:
+            warn_if_unsavable(recipe)
         recipe = recipe.learned(X)
         vocabulary = _core.Vocabulary() if before is None else before.vocabulary.growing()
         data = recipe.encode(X, vocabulary, params["n_jobs"])

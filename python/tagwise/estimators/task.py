@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.exceptions import ParameterError
 from tagwise.corpus.labels import check_type, texts
 from tagwise.corpus.schemes import has_chunks
 from tagwise.dataset.check import check_lengths
@@ -74,6 +75,15 @@ class Task:
         """Return the stopping rule of the parameters."""
         p = self.params
         return Stopping(p["max_iter"], p["tol"], p["window"], p["patience"])
+
+
+def warn_if_unsavable(recipe: Recipe) -> None:
+    """Log a warning before training if no model file could name the feature functions."""
+    if recipe.functions:
+        try:
+            recipe.to_json()
+        except ParameterError as error:
+            logger.warning("the model will not be savable: %s", error)
 
 
 def warn_unknown_labels(gold: Sequence[Sequence[str]], known: Sequence[str], source: str) -> None:

@@ -423,6 +423,13 @@ class Recipe:
                 data["derived_columns"] = [derived.to_json() for derived in self.derived_columns]
             return data
         if self.kind == "sum":
+            named: dict[str, Any] = {}
+            for path, function in zip(self.named_functions, self.functions):
+                if named.setdefault(path, function) != function:
+                    raise ParameterError(
+                        f"two feature functions are named {path.removeprefix(':')!r}, which a model file cannot tell "
+                        "apart. Rename one of them."
+                    )
             return {"kind": "sum", "parts": [part.to_json() for part in self.parts]}
         if self.kind == "patterns":
             return {
@@ -474,7 +481,7 @@ class Recipe:
         if kind == "function":
             path = data["function"]
             function = functions.find(path, FUNCTION)
-            return Recipe("function", path, function=function, path=alias(function, path))
+            return Recipe("function", path.removeprefix(":"), function=function, path=alias(function, path))
         if kind == "patterns":
             columns = tuple(data["columns"])
             recipe = Recipe("patterns", data["dialect"], data["patterns"], columns, data["token_column"])
