@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tagwise.base.parameters import checked_parameters
 from tagwise.features.inputs import Inputs
 
 from . import ours
@@ -38,7 +39,7 @@ def curve(tagger: Any, train: Any, dev: Any, test: Any, limit: float) -> list[di
 
     The curve ends with the rounds, with a tenth of the features, or after ``limit`` CPU seconds.
     """
-    task = tagger._task(Inputs.of(train), train.labels, tagger.checked())
+    task = tagger._task(Inputs.of(train), train.labels, checked_parameters(tagger))
     scores = {name: ours.scorer(tagger, task, part) for name, part in (("dev", dev), ("test", test))}
     points: list[dict[str, float]] = []
     spent, begin = 0.0, time.process_time()

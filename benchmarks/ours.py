@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import tagwise as tw
 from tagwise import _core
+from tagwise.base.parameters import checked_parameters
 from tagwise.dataset.encode import collect_labels, encode_labels
 from tagwise.estimators.task import dev_scorer
 from tagwise.features.inputs import Inputs
@@ -124,7 +125,7 @@ def scorer(tagger: Any, task: Any, part: Any) -> Any:
 
 def _pieces(features: str, train: Any, max_length: int) -> tuple[Any, Any]:
     tagger = tw.Boosting(features=features, n_jobs=1)
-    task = tagger._task(Inputs.of(train), train.labels, tagger.checked())
+    task = tagger._task(Inputs.of(train), train.labels, checked_parameters(tagger))
     return task.data.cut(max_length)[0], task.layout
 
 

@@ -26,6 +26,7 @@ from tagwise.apps.compare import (
     resolve_corpora,
     run,
 )
+from tagwise.base.parameters import checked_parameters
 from tagwise.estimators import LEARNERS
 
 from .conftest import Run, command, environment
@@ -36,7 +37,7 @@ FAST = {"max_iter": 3}
 def test_every_learner_name_and_preset_can_be_built() -> None:
     assert set(LEARNERS) <= set(learner_names()) <= {*LEARNERS, *NAMES}
     for name in learner_names():
-        assert make(name).checked()
+        assert checked_parameters(make(name))
     for preset in PRESETS.values():
         assert set(preset.limits) <= set(preset.corpora)
         assert preset.note or not preset.published

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 import tagwise as tw
-from tagwise.base.parameters import parameters_of
+from tagwise.base.parameters import checked_parameters, parameters_of
 from tagwise.estimators import LEARNERS
 
 from .parameters import ROWS, Bench
@@ -41,7 +41,7 @@ def test_defaults_agree_with_signature_and_get_params(learner: str) -> None:
     kind = LEARNERS[learner]
     tagger = kind()
     assert tagger.get_params() == DEFAULTS[learner]
-    assert tagger.checked() == DEFAULTS[learner]
+    assert checked_parameters(tagger) == DEFAULTS[learner]
     assert {name: getattr(tagger, name) for name in DEFAULTS[learner]} == DEFAULTS[learner]
     shown = inspect.signature(kind).parameters
     assert {name: parameter.default for name, parameter in shown.items()} == DEFAULTS[learner]
@@ -54,7 +54,7 @@ def test_domain_boundaries_are_enforced(learner: str, parameter: str) -> None:
     wanted, kind = domain(learner, parameter), LEARNERS[learner]
     for given, kept in wanted.taken:
         tagger = kind(**{parameter: given})
-        found = tagger.checked()[parameter]
+        found = checked_parameters(tagger)[parameter]
         assert found == kept
         assert type(found) is type(kept)
         assert tagger.get_params()[parameter] is given  # as it was set

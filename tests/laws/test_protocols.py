@@ -12,6 +12,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import checked_parameters
 from tagwise.features import Inputs
 from tagwise.learners import backends, gradient
 from tagwise.learners.backends import Sum, exponential
@@ -42,7 +43,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 def problem(parts: slice = slice(None), weight: Any = None, **settings: Any) -> Problem:
     """Return the problem of some of the sentences, over the features of all."""
     tagger = tw.CRF(**SETTINGS)
-    task = tagger._task(Inputs.of(X), Y, tagger.checked())
+    task = tagger._task(Inputs.of(X), Y, checked_parameters(tagger))
     vocabulary, numbers = task.vocabulary, {y: i for i, y in enumerate(task.labels)}
     data = task.recipe.encode(X[parts], vocabulary)
     data = data.with_gold(np.array([numbers[y] for path in Y[parts] for y in path], dtype=np.uint16))

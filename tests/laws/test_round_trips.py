@@ -20,6 +20,7 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
+from tagwise.base.parameters import checked_parameters
 from tagwise.decoding.lookback import DocumentState
 from tagwise.estimators import LEARNERS
 from tagwise.model import Model
@@ -230,7 +231,7 @@ def test_files_keep_every_part(name: str, tmp_path: Path) -> None:
     for attribute in ("objective_", "best_iteration_", "stopped_"):
         assert differences(getattr(tagger, attribute), getattr(other, attribute)) == []
     # Parameters are compared as checked, functions by name.
-    mine, theirs = tagger.checked(), other.checked()
+    mine, theirs = checked_parameters(tagger), checked_parameters(other)
     if isinstance(mine["features"], tw.Features):  # with its data, which the file's parameters lack
         mine["features"] = tagger.model_.recipe.spec
     elif not callable(mine["features"]):

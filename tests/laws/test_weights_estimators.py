@@ -11,6 +11,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.parameters import checked_parameters
 from tagwise.features import Inputs
 from tagwise.learners.problem import Problem
 
@@ -262,7 +263,7 @@ def test_stochastic_descent_reaches_the_weighted_optimum() -> None:
     descent = crf(optimizer="sgd", max_iter=30, tol=0.0)
     assert descent.fit(X, Y, sample_weight=weight).objective_ < 1.06 * best.objective_
     elsewhere = descent.fit(X, Y).model_.scorer.weights.astype(np.float64)
-    task = descent._task(Inputs.of(X), Y, descent.checked())
+    task = descent._task(Inputs.of(X), Y, checked_parameters(descent))
     objective = Problem(task.data, task.layout, sample_weight=weight).objective()
     value, _ = objective.value(elsewhere, np.zeros_like(elsewhere))
     assert value + 0.3 * elsewhere @ elsewhere > 2.0 * best.objective_
@@ -272,7 +273,7 @@ def test_stochastic_descent_reaches_the_weighted_optimum() -> None:
 def test_stochastic_start_uses_the_weights(loss: str) -> None:
     """The stochastic start of L-BFGS, always on the log loss, uses the weights of the objective."""
     tagger = crf(loss=loss)
-    task = tagger._task(Inputs.of(X), Y, tagger.checked())
+    task = tagger._task(Inputs.of(X), Y, checked_parameters(tagger))
     w = 0.1 * np.random.default_rng(0).standard_normal(len(task.layout))
     problem = Problem(task.data, task.layout, loss, REAL)
     for name in (loss, "log"):

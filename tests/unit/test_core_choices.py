@@ -11,7 +11,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.base.domains import Choice
-from tagwise.base.parameters import parameters_of
+from tagwise.base.parameters import checked_parameters, parameters_of
 from tagwise.estimators import LEARNERS
 
 
@@ -95,7 +95,7 @@ def test_estimator_choices_equal_those_of_the_core() -> None:
     }
     assert choices["crf", "loss"] == _core.LOSSES
     for slack in _core.SLACKS:
-        LEARNERS["hmsvm"](slack=slack).checked()
+        checked_parameters(LEARNERS["hmsvm"](slack=slack))
     assert choices["boosting", "bound"] == _core.BOUNDS
     assert choices["boosting", "over"] == _core.SUMS
     assert choices["boosting", "loss"] == _core.BOOSTED

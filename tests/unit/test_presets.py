@@ -28,6 +28,7 @@ from tagwise.apps.compare import (
     resolve_corpora,
 )
 from tagwise.apps.compare.cells import measure
+from tagwise.base.parameters import checked_parameters
 from tagwise.cli import cli
 from tagwise.evaluation.errors import find_errors
 from tests.cli.options import DEV, TEST, TRAIN
@@ -183,7 +184,7 @@ def test_every_preset_has_help_and_valid_cells() -> None:
         assert preset.name == name
         assert preset.help.endswith((".", ")"))
         for cell in preset.cells():
-            assert cell.learner.make(**cell.settings()).checked()["features"] == cell.features
+            assert checked_parameters(cell.learner.make(**cell.settings()))["features"] == cell.features
             assert (cell.dev, cell.track, cell.folds) == (preset.dev, preset.track, preset.folds)
             assert cell.features in (*preset.features, cell.learner.params.get("features"))
 

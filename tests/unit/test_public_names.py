@@ -87,5 +87,17 @@ def test_models_have_the_verbs_of_taggers() -> None:
     assert model.evaluate(gold) == tagger.evaluate(gold) == tw.evaluate(gold, tagger.predict(gold))
     assert model.errors(gold) == tagger.errors(gold)
     assert model.errors(X, y).groups == []
+    outside = tw.Corpus.from_lists(
+        X, [["O", "O"], ["O", "O"]]
+    )  # the labels of the model mark spans, these do not
+    for one in (model, tagger):
+        assert one.errors(outside).report == one.evaluate(outside)
+        assert {group.kind for group in one.errors(outside).groups} == {"spurious"}
     explained = model.explain(X[0], probabilistic=True).to_dict()
     assert explained == tagger.explain(X[0]).to_dict()
+
+
+def test_completion_of_a_tagger_shows_no_internal_names() -> None:
+    """Attributes without an underscore are documented methods, properties and values."""
+    internal = {"checked", "resumes", "starts_warm", "PARAMS", "ranks"}
+    assert not internal & {name for name in dir(tw.CRF()) if not name.startswith("_")}

@@ -33,7 +33,7 @@ def test_constructors_declare_every_parameter(learner: str) -> None:
     assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in shown)
     helps = arguments_help(inspect.getdoc(own) or "")
     assert [parameter.name for parameter in shown] == list(params) == list(helps)
-    assert vars(kind)["PARAMS"].keys() <= params.keys()
+    assert vars(kind)["_PARAMS"].keys() <= params.keys()
     for name, param in params.items():
         assert types[name] == annotation(param.domain), name
         assert param.help
@@ -78,10 +78,10 @@ def test_custom_learners_keep_their_constructor() -> None:
 
 
 def test_custom_learners_can_declare_parameters() -> None:
-    """Its `PARAMS` extend those of its base. The constructor determines which exist, and their defaults."""
+    """Its `_PARAMS` extend those of its base. The constructor determines which exist, and their defaults."""
 
     class Mine(tw.CRF):
-        PARAMS: typing.ClassVar = {"rate": Real(0.0, 1.0)}
+        _PARAMS: typing.ClassVar = {"rate": Real(0.0, 1.0)}
 
         def __init__(self, *, rate: float = 0.5, l2: float = 2.0) -> None:
             """Keep the parameters.

@@ -1,6 +1,6 @@
 """Parameters of estimators and arguments of functions.
 
-An estimator declares the domains of its parameters in `PARAMS`. Defaults come from the signature of its constructor,
+An estimator declares the domains of its parameters in `_PARAMS`. Defaults come from the signature of its constructor,
 and help comes from the docstring. `fit`, the command line and the documentation use all three.
 """
 
@@ -84,18 +84,24 @@ def checked_path(value: Any) -> str | os.PathLike[str]:
 
 
 def parameters_of(kind: Any) -> dict[str, Param]:
-    """Return the parameters of an estimator by name: those of its constructor, with the domains of `PARAMS`.
+    """Return the parameters of an estimator by name: those of its constructor, with the domains of `_PARAMS`.
 
-    `PARAMS` adds to that of the base classes. A subclass without `PARAMS` of its own has the parameters of its base,
+    `_PARAMS` adds to that of the base classes. A subclass without `_PARAMS` of its own has the parameters of its base,
     whatever its constructor accepts.
     """
     return _parameters_of(kind)
 
 
+def checked_parameters(estimator: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator as plain Python values, each checked against its domain."""
+    known = parameters_of(type(estimator))
+    return {name: param.check(getattr(estimator, name)) for name, param in known.items()}
+
+
 @functools.cache
 def _parameters_of(kind: Any) -> dict[str, Param]:
-    owner = next(base for base in kind.__mro__ if "PARAMS" in vars(base))
-    domains = ChainMap(*(vars(base).get("PARAMS", {}) for base in owner.__mro__))
+    owner = next(base for base in kind.__mro__ if "_PARAMS" in vars(base))
+    domains = ChainMap(*(vars(base).get("_PARAMS", {}) for base in owner.__mro__))
     helps = arguments_help(inspect.getdoc(owner.__init__) or "")
     out = {}
     for name, parameter in inspect.signature(owner.__init__).parameters.items():

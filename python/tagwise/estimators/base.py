@@ -15,7 +15,7 @@ import tagwise._core as _core
 from tagwise.base.domains import Anything, Choice, Domains, Flag, Integer, Real
 from tagwise.base.exceptions import CorpusError, ParameterError, TrainingError, not_fitted
 from tagwise.base.options import DICTIONARY, Option
-from tagwise.base.parameters import checked, lookup, parameters_of
+from tagwise.base.parameters import checked, checked_parameters, lookup, parameters_of
 from tagwise.corpus import labels
 from tagwise.dataset import encode
 from tagwise.dataset.check import checked_weights
@@ -76,11 +76,11 @@ class Tagger(Predicting, Texts, ScikitLearn):
     """
 
     name: ClassVar[str] = ""
-    starts_warm: ClassVar[bool] = True  # whether training can start from the weights of a model
+    _starts_warm: ClassVar[bool] = True  # whether training can start from the weights of a model
     _point: DualPoint | None = None  # dual point that the steps of a regularisation path pass on
-    resumes: ClassVar[bool] = True  # whether training has iterations and can resume from a checkpoint
+    _resumes: ClassVar[bool] = True  # whether training has iterations and can resume from a checkpoint
     #: Domains of parameters that several learners share. A learner has those that its constructor names.
-    PARAMS: ClassVar[Domains] = {
+    _PARAMS: ClassVar[Domains] = {
         "features": Anything(
             "S1, S2, S3, S3(window=2), pos, ner, default, a template, a function, or attributes"
         ),
@@ -164,17 +164,6 @@ class Tagger(Predicting, Texts, ScikitLearn):
             lookup(parameters_of(type(self)), name, type(self).__name__)
             setattr(self, name, value)
         return self
-
-    def checked(self) -> dict[str, Any]:
-        """Return the parameters after checking each against its domain.
-
-        Returns:
-            A dict of parameter names and values, converted to plain Python types.
-
-        Raises:
-            ParameterError: If a value is outside its domain.
-        """
-        return {name: param.check(getattr(self, name)) for name, param in parameters_of(type(self)).items()}
 
     def __repr__(self) -> str:
         changed = [
@@ -260,7 +249,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         >>> tagger.predict([["a", "dog"]])
         [['DET', 'NOUN']]
         """
-        params, inputs = self.checked(), Inputs.of(X)
+        params, inputs = checked_parameters(self), Inputs.of(X)
         warm = None if warm_start is None else model_of(warm_start)
         forget = checked("forget", forget, Flag())
         if forget and warm is None:
@@ -280,9 +269,9 @@ class Tagger(Predicting, Texts, ScikitLearn):
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, scored, dev_y)
         if checkpoint is not None:
             task.checkpointer = (
-                checkpointer_of(self.name, task, checkpoint, scored, dev_y) if self.resumes else None
+                checkpointer_of(self.name, task, checkpoint, scored, dev_y) if self._resumes else None
             )
-            if not self.resumes:
+            if not self._resumes:
                 checked_checkpoint(checkpoint)
                 logger.info("%s trains in one pass and writes no checkpoint", self.name)
         task.callbacks = training_callbacks(callbacks, params)

@@ -64,10 +64,10 @@ class HMM(Tagger):
     """
 
     name = "hmm"
-    starts_warm = False
-    resumes = False
+    _starts_warm = False
+    _resumes = False
     probabilistic = True
-    PARAMS: ClassVar[Domains] = {
+    _PARAMS: ClassVar[Domains] = {
         "smoothing": AnyOf((Choice(("witten_bell",)), Real(0.0, open_low=True))),
         "overlapping": Flag(),
         "unknown_words": Choice(tuple(UNKNOWN)),
@@ -206,7 +206,7 @@ class MEMM(Tagger):
 
     name = "memm"
     probabilistic = True
-    PARAMS: ClassVar[Domains] = {}
+    _PARAMS: ClassVar[Domains] = {}
 
     def __init__(
         self,

@@ -78,7 +78,7 @@ class Boosting(Tagger):
     """
 
     name = "boosting"
-    PARAMS: ClassVar[Domains] = {
+    _PARAMS: ClassVar[Domains] = {
         "max_iter": Integer(0, optional=True),
         "loss": Choice(_core.BOOSTED),
         "bound": Choice(_core.BOUNDS),

@@ -93,7 +93,7 @@ class CRF(Tagger):
 
     name = "crf"
     probabilistic = True
-    PARAMS: ClassVar[Domains] = {
+    _PARAMS: ClassVar[Domains] = {
         "loss": Choice(LOSSES),
         "order": Integer(1, 3),
         "prior": Real(0.0),

@@ -40,7 +40,7 @@ def _squares(ptr: NDArray[Any], ids: NDArray[Any], values: NDArray[Any]) -> floa
 class Kernelised(Tagger):
     """Base class of learners with a kernel. None means explicit weights."""
 
-    PARAMS: ClassVar[Domains] = {
+    _PARAMS: ClassVar[Domains] = {
         "kernel": KERNEL,
     }
 
@@ -63,7 +63,7 @@ class Kernelised(Tagger):
     def _task(
         self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], before: Model | None = None
     ) -> Task:
-        if before is not None and not (self.starts_warm and self._kernel(params, None) is None):
+        if before is not None and not (self._starts_warm and self._kernel(params, None) is None):
             raise ParameterError(NO_START)
         return super()._task(X, gold, params, before)
 

@@ -41,7 +41,7 @@ class MIRA(OnlineTagger):
     """
 
     name = "mira"
-    PARAMS: ClassVar[Domains] = {
+    _PARAMS: ClassVar[Domains] = {
         "k": Integer(1),
         "C": Real(0.0, open_low=True, optional=True),
         "augment": Flag(),
@@ -156,7 +156,7 @@ class PassiveAggressive(OnlineTagger):
     """
 
     name = "pa"
-    PARAMS: ClassVar[Domains] = {"variant": Integer(0, 2), "C": Real(0.0, open_low=True)}
+    _PARAMS: ClassVar[Domains] = {"variant": Integer(0, 2), "C": Real(0.0, open_low=True)}
 
     def __init__(
         self,
@@ -261,7 +261,7 @@ class AROW(OnlineTagger):
     """
 
     name = "arow"
-    PARAMS: ClassVar[Domains] = {"r": Real(0.0, open_low=True), "variance": Real(0.0, open_low=True)}
+    _PARAMS: ClassVar[Domains] = {"r": Real(0.0, open_low=True), "variance": Real(0.0, open_low=True)}
 
     def __init__(
         self,

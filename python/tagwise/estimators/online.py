@@ -15,7 +15,7 @@ from tagwise.base.domains import Anything, Domains, Flag, Integer, Text
 from tagwise.base.exceptions import ParameterError, TrainingError
 from tagwise.base.imports import path_of
 from tagwise.base.options import LOOKBACK
-from tagwise.base.parameters import checked, parameters_of, require
+from tagwise.base.parameters import checked, checked_parameters, parameters_of, require
 from tagwise.corpus import labels
 from tagwise.dataset.check import checked_weights
 from tagwise.estimators.base import Tagger
@@ -114,7 +114,7 @@ class OnlineTagger(Tagger):
             `tagwise.load`.
     """
 
-    PARAMS: ClassVar[Domains] = {
+    _PARAMS: ClassVar[Domains] = {
         "cost": Anything("accuracy, f1, precision_recall(alpha), ..., or a function", named=True),
         "lookback": LOOKBACK,
         "max_iter": Integer(1),
@@ -196,7 +196,10 @@ class OnlineTagger(Tagger):
             ParameterError: If the tagger has a kernel, voters or `lookback`, which cannot be continued.
             CorpusError: If sentences and labels differ in length, or have another type of labels than the model.
         """
-        params = {**self.checked(), "max_iter": parameters_of(type(self))["max_iter"].check(max_iter)}
+        params = {
+            **checked_parameters(self),
+            "max_iter": parameters_of(type(self))["max_iter"].check(max_iter),
+        }
         require("partial_fit", params, {**FIRST_ORDER, "kernel": (None,), "voters": (0,)})
         fitted = hasattr(self, "model_")
         inputs = Inputs.of(X)

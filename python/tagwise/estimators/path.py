@@ -230,14 +230,14 @@ def regularization_path(
         here._point = None
         seconds = time.perf_counter() - begin
         steps.append(PathStep(value, here, here.evaluate(dev, gold), len(here.history_), seconds))
-        last = warm_start if anchored else here if tagger.starts_warm else None
+        last = warm_start if anchored else here if tagger._starts_warm else None
         if progress is not None:
             progress(steps[-1])
     path = RegularizationPath(parameter, steps)
     if refit and held:
         best = path.best
         again = type(tagger)(**{**tagger.get_params(), parameter: best.strength})
-        first = best.tagger if tagger.starts_warm else None
+        first = best.tagger if tagger._starts_warm else None
         again.fit(*whole, warm_start=warm_start if anchored else first, forget=forget and anchored)
         steps[steps.index(best)] = PathStep(best.strength, again, best.report, best.iterations, best.seconds)
     return path

@@ -61,7 +61,7 @@ class Perceptron(Kernelised, OnlineTagger):
     """
 
     name = "perceptron"
-    PARAMS: ClassVar[Domains] = {
+    _PARAMS: ClassVar[Domains] = {
         "mode": Choice(("online", "batch")),
         "voters": Integer(0),
     }

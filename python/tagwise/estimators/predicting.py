@@ -366,7 +366,8 @@ class Predicting:
         inputs = Inputs.of(X)
         gold = inputs.labelled(y)
         warn_unknown_labels(gold.labels, self._fitted().labels, "these sentences")
-        found = find_errors(gold, labels.texts(self.predict(inputs, min_probability=min_probability))[0])
+        predicted, _ = labels.texts(self.predict(inputs, min_probability=min_probability))
+        found = find_errors(gold, predicted, chunked=has_chunks(self._fitted().labels))
         return replace(found, top=top, examples=examples)
 
     def score(self, X: Sentences, y: Labels | None = None) -> float:

@@ -68,8 +68,8 @@ class HMSVM(Kernelised, Tagger):
     """
 
     name = "hmsvm"
-    starts_warm = False
-    PARAMS: ClassVar[Domains] = {
+    _starts_warm = False
+    _PARAMS: ClassVar[Domains] = {
         "C": Real(0.0, open_low=True),
         "slack": SLACK,
         "rescale": Choice(("margin",), optional=True),

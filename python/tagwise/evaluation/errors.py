@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagwise.corpus.schemes import spans
 from tagwise.corpus.sentence import Corpus
-from tagwise.evaluation.metrics import Report, evaluate
+from tagwise.evaluation.metrics import Report, compared
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -227,7 +227,7 @@ def in_context(error: Error, labels: bool) -> Any:
     return Padding(out, (0, 0, 0, 2))
 
 
-def find_errors(corpus: Corpus, predicted: Sequence[Sequence[str]]) -> Errors:
+def find_errors(corpus: Corpus, predicted: Sequence[Sequence[str]], *, chunked: bool | None = None) -> Errors:
     """Find the errors of predicted labels.
 
     If labels mark spans, each gold span without an exact match is one error. It is paired with the predicted span that
@@ -237,6 +237,7 @@ def find_errors(corpus: Corpus, predicted: Sequence[Sequence[str]]) -> Errors:
     Args:
         corpus: Corpus with gold labels.
         predicted: Predicted labels of each sentence.
+        chunked: Whether labels mark spans. None decides by the labels.
 
     Returns:
         The errors in groups.
@@ -250,7 +251,7 @@ def find_errors(corpus: Corpus, predicted: Sequence[Sequence[str]]) -> Errors:
     >>> [group.title for group in found.groups]
     ['PER missed', 'PER taken for LOC']
     """
-    report = evaluate(corpus.labels, predicted)
+    report = compared(corpus.labels, predicted, chunked)
     found: dict[tuple[str, str | None, str | None], Group] = {}
     for index, (sentence, guess) in enumerate(zip(corpus, predicted)):
         gold = sentence.labels

@@ -19,12 +19,13 @@ from tagwise.base.imports import Functions, MissingFunction
 from tagwise.base.parameters import checked, checked_path
 from tagwise.base.writing import atomic
 from tagwise.corpus.labels import named, single, texts, type_name
+from tagwise.corpus.schemes import has_chunks
 from tagwise.dataset.layout import NamedLayout, transfer_weights
 from tagwise.decoding import paths
 from tagwise.decoding.plan import DEFAULT_QUERY, Plan, Query, plan_of
 from tagwise.decoding.ranks import Ranks, gold_ranks
 from tagwise.evaluation.errors import Errors, find_errors
-from tagwise.evaluation.metrics import Report, evaluate
+from tagwise.evaluation.metrics import Report, compared
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.model import schema
@@ -244,7 +245,8 @@ class Model:
             CorpusError: If there are no gold labels, or they differ in length from the sentences.
         """
         inputs = Inputs.of(X)
-        return evaluate(single(inputs.gold(y))[0], texts(self.predict(inputs, query))[0])
+        predicted, _ = texts(self.predict(inputs, query))
+        return compared(single(inputs.gold(y))[0], predicted, has_chunks(self.labels))
 
     def errors(
         self, X: Any, y: Sequence[Sequence[Any]] | None = None, query: Query = DEFAULT_QUERY
@@ -263,7 +265,8 @@ class Model:
             CorpusError: If there are no gold labels, or they differ in length from the sentences.
         """
         inputs = Inputs.of(X)
-        return find_errors(inputs.labelled(y), texts(self.predict(inputs, query))[0])
+        predicted, _ = texts(self.predict(inputs, query))
+        return find_errors(inputs.labelled(y), predicted, chunked=has_chunks(self.labels))
 
     @cached_property
     def classes(self) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ import platformdirs
 
 import tagwise._core as _core
 from tagwise.apps.compare.plan import Cell, Data
+from tagwise.base.parameters import checked_parameters
 from tagwise.base.writing import write_text
 from tagwise.corpus.sentence import Corpus
 from tagwise.estimators.task import TRANSIENT
@@ -231,7 +232,11 @@ class Names:
     def key(self, cell: Cell, **more: Any) -> str:
         """Return the key of a cell, a digest of everything that determines its result."""
         tagger = cell.learner.make(**cell.settings())
-        params = {k: _plain(v) for k, v in tagger.checked().items() if k not in TRANSIENT and k != "features"}
+        params = {
+            k: _plain(v)
+            for k, v in checked_parameters(tagger).items()
+            if k not in TRANSIENT and k != "features"
+        }
         recipe = recipe_for(cell.features, self.data[cell.corpus].train)
         by_dev = bool(cell.tune) and cell.folds == 0
         content = {

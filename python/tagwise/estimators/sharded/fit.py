@@ -11,7 +11,7 @@ import numpy as np
 import tagwise._core as _core
 from tagwise.base import extensions
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import meant
+from tagwise.base.parameters import checked_parameters, meant
 from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.reader import Shards
 from tagwise.estimators.base import Tagger
@@ -88,7 +88,7 @@ def fit_shards(
     >>> tw.fit_shards(tw.Perceptron(max_iter=1), shards).predict([["a", "dog"]])
     [['DT', 'NN']]
     """
-    params = tagger.checked()
+    params = checked_parameters(tagger)
     learner = learner_of(tagger, params)
     n_parts = _checked_parts(params.get("parts", 1) if parts is None else parts, shards)
     trainer = _backend(shards, backend, workers)
