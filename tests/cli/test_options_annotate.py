@@ -174,7 +174,7 @@ def played(bench: Bench) -> None:
     bench.ok(*args, "--growth", 2.5, "--max-iter", 3, "--strategy", "span,order")
     bench.ok(*args, "--learner", "crf", "--max-iter", 3)
     plain, other, crf = seen
-    assert (plain["growth"], plain["made"].epochs) == (1.2, 8)
+    assert (plain["growth"], plain["made"].max_iter) == (1.2, 8)
     assert plain["strategies"] == ("margin", "span", "committee", "diversity")
     assert (other["growth"], other["made"].epochs, other["strategies"]) == (2.5, 3, ["span", "order"])
     assert isinstance(crf["made"], tw.CRF)

@@ -28,7 +28,7 @@ CALLS = {
     "compare --train GOOD --test BARE": "BARE: no column is the label",
     "train wnut17-nre -o OUT": "did you mean 'wnut17-ner'?",
     "train GOOD -o OUT --learner perceptron --loss exp": "for --loss: perceptron has no parameter 'loss'",
-    "train GOOD -o OUT --seed -1": "for --seed: seed=-1",
+    "train GOOD -o OUT --seed -1": "for --seed: random_state=-1",
     "train GOOD -o OUT --path l2=1,x": "for --path: l2='x'",
     "train GOOD -o OUT --set max_itr=3": "(did you mean 'max_iter'?)",
     "compare --train GOOD --test GOOD --report no/such.html": "for --report: no/such.html: cannot be written",

@@ -142,7 +142,7 @@ KINDS: dict[str, Kind] = {
     "perceptron": Kind(tw.Perceptron, _online(features=EDGES, random_state=3)),
     "perceptron-voted": Kind(tw.Perceptron, _online(voters=8, constraints="bio")),
     "perceptron-history": Kind(tw.Perceptron, _online(lookback=(2, 3))),
-    "mira-endless": Kind(tw.MIRA, _online(lookback=(1, float("inf")), average=False)),
+    "mira-endless": Kind(tw.MIRA, _online(lookback=tw.Lookback(p=float("inf"), pool=8), average=False)),
     "perceptron-document": Kind(
         tw.Perceptron, _online(lookback=tw.Lookback(document=True), constraints="bio"), "corpus"
     ),

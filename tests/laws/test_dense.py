@@ -245,7 +245,7 @@ def test_invalid_vectors_are_rejected() -> None:
         ),
         (
             lambda: mixed.predict(words),
-            r"trained on vectors of 4 numbers per token, X has none\. Pass .*tagwise\.vectors",
+            r"trained on vectors of 4 numbers per token, X has none\. Pass .*tagwise\.Vectors",
         ),
         (
             lambda: (

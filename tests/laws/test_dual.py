@@ -267,7 +267,8 @@ def test_dev_scores_request_more_evaluations():
     assert {n: many[n] for n in few if n in many} == {n: few[n] for n in few if n in many}
     train, dev, _ = (part[:250] for part in tw.load_corpus("wnut17-ner"))
     plain, scored = (
-        tw.CRF(features="S1", tol=1e-4, optimizer="dual").fit(train, **given) for given in ({}, {"dev": dev})
+        tw.CRF(features="S1", l2=1.0, tol=1e-4, optimizer="dual").fit(train, **given)
+        for given in ({}, {"dev": dev})
     )
     assert len(scored.history_) > len(plain.history_)
 
@@ -336,7 +337,7 @@ def test_path_warm_starts_from_dual_points():
 
 def test_unsupported_parameters_are_rejected():
     X, y = [["a", "b"]], [["A", "B"]]
-    for params in ({"loss": "exp"}, {"l2": 0.0}, {"order": 2}, {"cost": 1.0}, {"partial": True}):
+    for params in ({"loss": "exp"}, {"l2": 0.0}, {"order": 2}, {"class_weight": 2.0}, {"partial": True}):
         with pytest.raises(ParameterError, match="does not support"):
             tw.CRF(features="S1", optimizer="dual", **params).fit(X, y)
     with pytest.raises(ParameterError, match="l1"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import copy
+import functools
 import gzip
 import io
 import json
@@ -164,7 +165,7 @@ def test_model_kinds_cover_every_part() -> None:
     models = {name: fitted(name).model_ for name in KINDS}
     assert {kind.learner for kind in KINDS.values()} == set(LEARNERS.values())
     has = {name: parts(model) for name, model in models.items()}
-    histories = [p["history"][:4] for p in has.values() if p["history"] is not None]
+    histories = [p["lookback"][:4] for p in has.values() if p["lookback"] is not None]
     settings = {(2, 1, False, True), (3, 1, False, True), (2, 3, False, False), (1, math.inf, False, False)}
     assert settings <= set(histories)
     assert {document for *_, document, _ in histories} == {True, False}
@@ -182,8 +183,8 @@ def test_model_kinds_cover_every_part() -> None:
     assert any(len(p["dictionary"][0]) > 2 for p in has.values() if p["dictionary"] is not None)
     assert any(not p["layout"]["starts"].size for p in has.values())
     for p in has.values():
-        if p["history"] is not None:
-            assert np.count_nonzero(p["history"][4]) > 3
+        if p["lookback"] is not None:
+            assert np.count_nonzero(p["lookback"][4]) > 3
         if p["kernel"] is not None:
             assert np.count_nonzero(p["kernel"][1]["beta.value"]) > 3
     assert any(p["kernel"][1]["support.values"].size for p in has.values() if p["kernel"] is not None)
@@ -376,7 +377,7 @@ def test_copies_are_independent() -> None:
         other.set_params(random_state=99).partial_fit([["Nils", "left"]], [["B-NEW", "O"]], max_iter=3)
         other.model_.meta["params"]["seed"] = -1
         assert "B-NEW" in other.classes_
-        assert tagger.seed == 0  # type: ignore[attr-defined]
+        assert tagger.random_state == 0  # type: ignore[attr-defined]
         now = parts(tagger.model_), tagger.history_, tagger.state_
         assert differences(list(before), list(now)) == []
 
@@ -455,7 +456,7 @@ def test_corpora_round_trip_in_every_format(format: str, tmp_path: Path) -> None
     """Every format restores columns, label, documents, comments and further keys."""
     holds, how, back = FORMATS[format]
     given = tw.Corpus(sentences(**holds))
-    write, read = getattr(tw, f"write_{format}"), getattr(tw, f"read_{format}")
+    write, read = functools.partial(tw.write, format=format), functools.partial(tw.read, format=format)
     out = io.BytesIO()
     write(given, out, **how)
     for name, change in CHANGES.items():

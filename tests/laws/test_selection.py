@@ -88,7 +88,7 @@ def test_model_is_the_best_iterate(learner: str) -> None:
 def test_boosting_stops_at_rounding_level(options: dict[str, Any], scale: float) -> None:
     """If all is learnt, rounds continue until the loss is 1e-12 of the sentences' weight, and not beyond."""
     words, labels = [["a", "b"], ["b"], ["a"]], [["x", "y"], ["y"], ["x"]]
-    paper = {"features_per_round": 1, "every": 1, "smoothing": 0.0, "max_step": 2.0}
+    paper = {"features_per_round": 1, "every": 1, "epsilon": 0.0, "max_step": 2.0}
     tagger = tw.Boosting(features="S1", max_iter=3000, **paper, **options)
     tagger.fit(words, labels, sample_weight=[scale] * 3)
     assert tagger.stopped_ == "no feature lowers the loss any further"

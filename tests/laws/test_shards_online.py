@@ -81,7 +81,7 @@ def test_mixing_equals_that_of_the_core(name: str) -> None:
     p = corpus(6, 4)
     n = native(p)
     theirs = learner(n, name, shards=3, shuffle=False)
-    state: dict[str, Any] = {"weights": np.zeros(len(n.layout)), "steps": 0.0, "max_iter": 0}
+    state: dict[str, Any] = {"weights": np.zeros(len(n.layout)), "steps": 0.0, "epochs": 0}
     for _ in range(3):
         theirs.epoch()
         parts = []
@@ -156,7 +156,7 @@ def test_stopped_runs_resume(shards: tw.Shards, tmp_path: Path, parts: int) -> N
     ("given", "message"),
     [
         ({"parts": 9}, "5, the number of shards"),
-        ({"lookback": (1, 2)}, "history"),
+        ({"lookback": (1, 2)}, "lookback"),
         ({"voters": 50}, "voters"),
         ({"mode": "batch"}, "mode='online'"),
         ({"constraints": "auto"}, "constraints"),

@@ -319,7 +319,7 @@ ONLINE: dict[str, Callable[..., tw.Tagger]] = {
         for variant in (1, 2)
     },
     "arow": lambda **kw: tw.AROW(features=WORD, **kw),
-    "arow shards": lambda **kw: tw.AROW(features=WORD, gamma=0.5, parts=2, **kw),
+    "arow shards": lambda **kw: tw.AROW(features=WORD, r=0.5, parts=2, **kw),
 }  # fmt: skip
 PLAIN: dict[str, Any] = {"shuffle": False, "average": False, "max_iter": 3}
 
@@ -445,9 +445,7 @@ def test_all_zero_weights_leave_the_model_at_zero(name: str) -> None:
             assert len({score for _, score in ranked}) == 1
 
 
-@pytest.mark.parametrize(
-    "name", ["crf log", "memm", "hmm additive False True", "svm", "boosting tight", "mira 4"]
-)
+@pytest.mark.parametrize("name", ["crf log", "memm", "hmm 0.1 False True", "svm", "boosting tight", "mira 4"])
 def test_weights_of_any_array_type(name: str) -> None:
     """Lists, tuples, integers, single precision and strided arrays give the same model."""
     tagger = EVERY[name]()

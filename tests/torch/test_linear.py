@@ -119,7 +119,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     **{loss: {"loss": loss, "l2": 0.3} for loss in _core.LOSSES if loss != "log"},
     "owlqn": {"l1": 0.5, "l2": 0.0},
     "constraints": {"constraints": "BIO"},
-    "cost": {"cost": 1.5, "class_weight": {"O": 1.0, "B-PER": 3.0, "I-PER": 1.0, "B-LOC": 2.0}},
+    "cost": {"class_weight": {"O": 4.5, "B-PER": 13.0, "I-PER": 4.5, "B-LOC": 9.0}},
     "dictionary": {"features": "S1", "dictionary": 1},
     "pieces": {"max_length": 3},
     "edge attributes": {"features": EDGES},

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tagwise.base.domains import Anything
 from tagwise.base.exceptions import ModelFileError, ParameterError
 from tagwise.base.imports import Functions
+from tagwise.base.options import Kernel
 from tagwise.base.parameters import parameters_of
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.baselines import HMM, MEMM
@@ -148,7 +150,8 @@ def _params(kind: type[Tagger], stored: Mapping[str, Any], functions: Functions)
                 )
             if param.domain.named and isinstance(value, str) and ":" in value:
                 value = functions.find(value, f"the function of {name}")
-        if isinstance(value, dict) and isinstance(value.get("function"), str):  # that of a kernel
-            value = {**value, "function": functions.find(value["function"], f"the function of {name}")}
-        out[name] = param.check(value)
+        value = param.check(value)
+        if isinstance(value, Kernel) and isinstance(value.function, str) and ":" in value.function:
+            value = replace(value, function=functions.find(value.function, f"the function of {name}"))
+        out[name] = value
     return out
