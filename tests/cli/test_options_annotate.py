@@ -176,7 +176,7 @@ def played(bench: Bench) -> None:
     plain, other, crf = seen
     assert (plain["growth"], plain["made"].max_iter) == (1.2, 8)
     assert plain["strategies"] == ("margin", "span", "committee", "diversity")
-    assert (other["growth"], other["made"].epochs, other["strategies"]) == (2.5, 3, ["span", "order"])
+    assert (other["growth"], other["made"].max_iter, other["strategies"]) == (2.5, 3, ["span", "order"])
     assert isinstance(crf["made"], tw.CRF)
     assert any(y.startswith("B-") for y in plain["labels"])
     assert invoke(*args, "--growth", 1).exit_code == 2

@@ -214,7 +214,7 @@ class Scored:
     """A minimal report."""
 
     def __init__(self, score: float) -> None:
-        self.score = score
+        self.score = self.accuracy = score
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,8 @@ def open_sentences(
         chunks = itertools.chain([head] if head else [], chunks)
     if format == jsonl.NAME:  # keys of the file are accepted in place of column names
         names, label = check_columns(*jsonl.own_names(*requested))
+    if format == "conllu" and requested[1] == "label" and names and "label" not in names and "upos" in names:
+        label = "upos"
     _check_options(format, options or {}, lambda found: found.sentences)
     opened = OpenFile(name, chunks, names, label, optional_label, raw)
     return format, TABLE[format].sentences(opened, **(options or {}))

@@ -156,7 +156,7 @@ def checkpoint(learner: str, folder: File) -> None:
 # -- partial_fit ------------------------------------------------------------------------------------------
 
 
-@row("partial_fit", "X", "y", "epochs")
+@row("partial_fit", "X", "y", "max_iter")
 def partial_fit(learner: str, _: File) -> None:
     """Epochs in several calls equal one longer fit to the bit.
 
