@@ -37,7 +37,7 @@ def row(command: str, *spellings: str) -> Callable[[Row], Row]:
 
 def spellings(command: str) -> set[str]:
     """All spellings of a command's options, and the names of its arguments."""
-    found: click.Command = cli if command == "" else cli.commands[command]
+    found: click.Command = cli if command == "" else cli.load(command)
     return {text for param in found.params for text in (*param.opts, *param.secondary_opts)}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -25,7 +27,7 @@ WIDE = 1000
 
 
 def command_of(name: str) -> click.Command:
-    return cli.commands[name] if name else cli
+    return cli.load(name) if name else cli
 
 
 def page(name: str, width: int) -> list[str]:
@@ -86,6 +88,24 @@ def test_metavars_are_short(name: str) -> None:
             assert len(option.metavar) <= 10, option.metavar
 
 
+@pytest.mark.parametrize("args", [[], ["--help"], ["--version"]])
+def test_help_and_version_import_no_command(args: list[str]) -> None:
+    """Neither commands nor NumPy, so that the answer comes at once."""
+    code = f"""
+import sys
+from tagwise.cli import cli
+try:
+    cli({args!r}, prog_name="tagwise")
+except SystemExit:
+    pass
+heavy = {{"numpy", "tagwise.estimators", "tagwise.corpus", "tagwise.apps"}}
+commands = {{f"tagwise.cli.{{entry.module}}" for entry in cli.commands.values()}}
+assert len(commands) == {len(COMMANDS)}
+assert not (heavy | commands) & set(sys.modules), sorted((heavy | commands) & set(sys.modules))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_summaries_fit_on_one_line(name: str) -> None:
     summary = (command_of(name).help or "").splitlines()[0]
@@ -105,7 +125,7 @@ def test_examples_can_be_copied(name: str) -> None:
     assert any(call.split()[0] == name for call in calls) or not name
     for call in calls:
         first, *args = shlex.split(call)
-        command = cli.commands[first]
+        command = cli.load(first)
         context = click.RichContext(command, resilient_parsing=True)
         command.make_parser(context).parse_args(list(args))
 
@@ -130,10 +150,10 @@ def test_examples_can_be_copied(name: str) -> None:
     ],
 )
 def test_messages_name_options_instead_of_arguments(message: str, shown: str) -> None:
-    assert in_options(message, cli.commands["train"]) == shown
+    assert in_options(message, cli.load("train")) == shown
     functions = "pass functions={'m:f': function}, or trust=True"
-    assert in_options(functions, cli.commands["tag"]) == "pass --functions m:f, or --trust"
-    assert in_options(functions, cli.commands["train"]) == functions
+    assert in_options(functions, cli.load("tag")) == "pass --functions m:f, or --trust"
+    assert in_options(functions, cli.load("train")) == functions
 
 
 def test_remedies_name_command_line_options(tmp_path: Path) -> None:

@@ -347,4 +347,4 @@ def test_the_command_converts_models(tmp_path: Path) -> None:
     assert Path(back).read_bytes() == lcrf()
     for wrong in ([given, back, "--scheme", "IOB2"], [given, back, "--to", "jsonl"], [given]):
         assert run(convert, wrong).exit_code == 2
-    assert cli.commands["convert"] is convert
+    assert cli.load("convert") is convert

@@ -46,7 +46,7 @@ def check_commands() -> Iterator[str]:
 
     options = {
         name: {option for param in command.params for option in (*param.opts, *param.secondary_opts)} | {"--help", "-h"}
-        for name, command in cli.commands.items()
+        for name, command in ((name, cli.load(name)) for name in cli.commands)
     }  # fmt: skip
     targets = set(re.findall(r"^([\w-]+):", text("Makefile"), re.M))
     for page in pages.PAGES:

@@ -1,36 +1,38 @@
-"""Command line: ``tagwise`` and its commands, one module per command."""
+"""Command line: ``tagwise`` and its commands, one module per command, imported when the command is used."""
 
 from __future__ import annotations
 
-from tagwise.cli.annotate import annotate
-from tagwise.cli.app import cli
-from tagwise.cli.bench import bench
-from tagwise.cli.compare import compare
-from tagwise.cli.completion import suggest
-from tagwise.cli.convert import convert
-from tagwise.cli.encode import encode
-from tagwise.cli.errors import errors
-from tagwise.cli.evaluate import evaluate
-from tagwise.cli.explain import explain
-from tagwise.cli.inspect import inspect
-from tagwise.cli.pretrained import pretrained
-from tagwise.cli.serve import serve
-from tagwise.cli.tag import tag
-from tagwise.cli.train import train
+from tagwise.cli.app import Listed, cli
 
-#: Commands by group, in the order in which people use them.
+#: Commands by group, in the order in which people use them: name, module and summary. The summary repeats the first
+#: line of the command's help, so that ``tagwise --help`` does not import the commands.
 GROUPS = {
-    "Train and tag": (train, tag, evaluate),
-    "Understand and improve": (errors, explain, inspect, compare),
-    "Annotate and serve": (annotate, serve),
-    "Data, models and speed": (convert, encode, pretrained, bench),
+    "Train and tag": (
+        ("train", "train", "Train a tagger on a corpus and write it to a model file."),
+        ("tag", "tag", "Label text or a corpus with a model."),
+        ("eval", "evaluate", "Score a model or a file of predictions against gold labels."),
+    ),
+    "Understand and improve": (
+        ("errors", "errors", "Show the errors of a model by kind, with examples in context."),
+        ("explain", "explain", "Show which features decide the labels of a sentence."),
+        ("inspect", "inspect", "Show the parameters, metrics and strongest features of a model."),
+        ("compare", "compare", "Train several learners on corpora and compare their scores."),
+    ),
+    "Annotate and serve": (
+        ("annotate", "annotate", "Label sentences in a browser with a model that learns from you."),
+        ("serve", "serve", "Serve models over HTTP."),
+    ),
+    "Data, models and speed": (
+        ("convert", "convert", "Convert a corpus or a model to another format."),
+        ("encode", "encode", "Encode a corpus that does not fit in memory as shards."),
+        ("pretrained", "pretrained", "List the pretrained taggers with their corpora and scores."),
+        ("bench", "bench", "Measure the speed of training and tagging on this machine."),
+    ),
 }
 
 for _group, _commands in GROUPS.items():
     for _command in _commands:
-        suggest(_command)
-        _command.panel = _group
-        cli.add_command(_command)
+        cli.add_command(Listed(*_command, panel=_group))
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -16,7 +17,8 @@ from click.exceptions import Abort, Exit
 from tagwise._core import __version__
 from tagwise.base.exceptions import InternalError, TagwiseError
 from tagwise.base.terminal import visible
-from tagwise.cli.help import CONFIG, HELP, Context, in_options
+from tagwise.cli.completion import suggest
+from tagwise.cli.help import CONFIG, HELP, Command, Context, in_options
 
 # Success is 0. Code 2 is click's code for wrong usage. It also means unusable files, data or models. Code 1 is a
 # failure of the machine (out of memory, full disk) or of tagwise itself.
@@ -67,13 +69,37 @@ def _close_stdout() -> None:
         os.close(sink)
 
 
+class Listed(Command):
+    """Entry of a command in the list of commands. `App.load` imports the command itself."""
+
+    def __init__(self, name: str, module: str, summary: str, panel: str) -> None:
+        super().__init__(name, short_help=summary, panel=panel)
+        self.module = module
+
+
 class App(click.RichGroup):
-    """A group that turns the exceptions of its commands into a message and an exit code.
+    """A group that imports a command when it is used, and turns exceptions into a message and an exit code.
 
     ``--debug`` raises them instead.
     """
 
     context_class = Context
+
+    def load(self, name: str) -> click.Command:
+        """Import a command, which has the name of its module."""
+        entry = self.commands[name]
+        assert isinstance(entry, Listed)
+        module = f"tagwise.cli.{entry.module}"
+        command: click.Command = getattr(importlib.import_module(module), entry.module)
+        suggest(command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of the arguments, imported."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, self.load(name) if name in self.commands else found, rest
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order in which they were added."""
@@ -105,7 +131,8 @@ class App(click.RichGroup):
         except Exception as error:
             if ctx.find_root().meta.get(_DEBUG):
                 raise
-            command = self.get_command(ctx, ctx.invoked_subcommand or "") or self
+            name = ctx.invoked_subcommand or ""
+            command = self.load(name) if name in self.commands else self
             fail(in_options(_describe(error), command))
             ctx.exit(exit_code(error))
 

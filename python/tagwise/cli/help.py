@@ -11,8 +11,6 @@ from click import get_current_context
 from rich.table import Table
 from rich_click.rich_panel import RichCommandPanel, RichOptionPanel
 
-from tagwise.base.parameters import parameters_of
-
 # Titles of groups that several commands have.
 DATA = "Data"
 OUTPUT = "Output"
@@ -117,6 +115,7 @@ def in_options(message: str, command: click.Command) -> str:
     >>> in_options("use device='cpu', or optimizer='lbfgs'. Name the columns with columns=(...).", train)
     'use --device cpu, or --set optimizer=lbfgs. Name the columns with --columns NAMES.'
     """
+    from tagwise.base.parameters import parameters_of
     from tagwise.estimators import LEARNERS
 
     flags = {name: option for option in command.params for name in option.opts if name.startswith("--")}
