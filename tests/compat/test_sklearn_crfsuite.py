@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import subprocess
 import sys
@@ -201,3 +202,43 @@ def test_pickles_of_the_original(tmp_path: Path) -> None:
         command = [sys.executable, "-c", script, str(tmp_path / "data"), str(tmp_path / "crf")]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", inspect.signature(CRF).parameters)
+def test_subclasses_may_compute_any_argument(name: str) -> None:
+    """A read-only property takes the place of a constructor argument. Training, copies and pickles use its value."""
+    value = CRF().get_params()[name]
+    kind = type("Computed", (CRF,), {name: property(lambda self: value), "__module__": __name__})
+    tagger = kind().fit(X, Y)
+    assert name not in vars(tagger)
+    for again in (tagger, copy.deepcopy(tagger)):
+        assert again.predict(X).tolist() == Y
+        assert getattr(again, name) == value
+
+
+def test_model_filename_may_be_computed_from_the_model_file(tmp_path: Path) -> None:
+    """The file of the constructor is used, also if the property returns its name."""
+
+    class Named(CRF):
+        def __init__(self, path: str) -> None:
+            super().__init__(model_filename=path, c2=0.1)
+
+        @property
+        def model_filename(self) -> str | None:  # type: ignore[override]
+            return self.modelfile.name
+
+    path = str(tmp_path / "m.crfsuite")
+    tagger = Named(path).fit(X, Y)
+    assert tagger.model_filename == path
+    assert CRF(model_filename=path).predict(X).tolist() == Named(path).predict(X).tolist() == Y
+
+
+def test_constructor_sets_the_attributes_of_the_original() -> None:
+    """Every attribute, with the value of the original, except for the object of the model file."""
+    original = pytest.importorskip("sklearn_crfsuite").CRF
+    theirs, ours = original(c1=0.5, model_filename="m"), CRF(c1=0.5, model_filename="m")
+    assert inspect.signature(CRF).parameters.keys() == inspect.signature(original).parameters.keys()
+    for name, value in vars(theirs).items():
+        assert hasattr(ours, name), name
+        assert name == "modelfile" or getattr(ours, name) == value, name
+    assert (ours.modelfile.name, ours.modelfile.auto) == (theirs.modelfile.name, theirs.modelfile.auto)

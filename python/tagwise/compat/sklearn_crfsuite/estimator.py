@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -48,6 +49,12 @@ def _pairs(X: Iterable[Any], y: Iterable[Any], name: str) -> Iterator[tuple[Any,
         raise ValueError(
             f"{name}: there are more label sequences than item sequences. X and y must have equal lengths"
         )
+
+
+def _model_file(path: str | os.PathLike[str] | None, keep: bool) -> FileResource:
+    """Return the file of a model. It is temporary without a path."""
+    name = None if path is None else os.fspath(path)
+    return FileResource(name, keep, suffix=".crfsuite", prefix="model")
 
 
 class CRF(BaseEstimator):  # type: ignore[misc]
@@ -123,22 +130,40 @@ class CRF(BaseEstimator):  # type: ignore[misc]
         trainer_cls: Any = None,
     ) -> None:
         values = locals()
-        for name in (*_NAMES,):
-            setattr(self, name, values[name])
+        for name in _NAMES:
+            self._assign(name, values[name])
         self._modelfile: FileResource | None = None
+        if self._is_read_only("model_filename"):
+            self._modelfile = _model_file(model_filename, keep_tempfiles)
         self.training_log_ = None
         self._tagger: Tagger | None = None
         self._info_cached: Any = None
+
+    @classmethod
+    def _is_read_only(cls, name: str) -> bool:
+        """Return whether a subclass defines a parameter as a property without a setter."""
+        found = inspect.getattr_static(cls, name, None)
+        return isinstance(found, property) and found.fset is None
+
+    def _assign(self, name: str, value: Any) -> None:
+        """Set a parameter, unless a subclass computes it."""
+        if not self._is_read_only(name):
+            setattr(self, name, value)
 
     # --- the model ------------------------------------------------------------------------------------------
 
     @property
     def modelfile(self) -> FileResource:
-        """File of the model, according to the current parameters."""
-        path = None if self.model_filename is None else os.fspath(self.model_filename)
+        """File of the model, according to the current parameters.
+
+        If `model_filename` is a read-only property, the file is that of the constructor. The property may read it.
+        """
         file = self._modelfile
+        if file is not None and self._is_read_only("model_filename"):
+            return file
+        path = None if self.model_filename is None else os.fspath(self.model_filename)
         if file is None or (path is not None and (file.auto or file.name != path)):
-            file = FileResource(path, self.keep_tempfiles, suffix=".crfsuite", prefix="model")
+            file = _model_file(path, self.keep_tempfiles)
             self._modelfile, self._tagger, self._info_cached = file, None, None
         return file
 
@@ -280,13 +305,13 @@ class CRF(BaseEstimator):  # type: ignore[misc]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, default in _NAMES.items():
-            setattr(self, name, state.get(name, default))
+            self._assign(name, state.get(name, default))
         rest = {name: x for name, x in state.items() if name not in ("modelfile", *_NAMES)}
         self.__dict__.update({"training_log_": None, **rest, "_tagger": None, "_info_cached": None})
         file = state.get("modelfile")
         self._modelfile = file
         if file is not None and "model_filename" not in state and not file.auto:
-            self.model_filename = file.name
+            self._assign("model_filename", file.name)
 
 
 #: Parameters and their defaults.
