@@ -2,10 +2,10 @@
 
 >>> import tagwise as tw
 >>> try:
-...     tw.CRF(l2=-1.0).fit([["a"]], [["DT"]])
-... except tw.exceptions.ParameterError as error:
-...     print(error)
-l2=-1.0: expected a number >= 0
+...     tw.read("missing.txt")
+... except tw.exceptions.FileError as error:
+...     print(error.filename)
+missing.txt
 """
 
 from tagwise.base.exceptions import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from tagwise.base.exceptions import CorpusError
@@ -35,14 +35,22 @@ def detect(head: str, rows: list[str]) -> bool:
     return len(cells) == 10 and cells[0].replace("-", "").replace(".", "").isdecimal()
 
 
+def own_names(columns: Sequence[str] | None, label: str | None) -> tuple[Sequence[str] | None, str | None]:
+    """Translate the default label column ``label`` to upos, if that is read.
+
+    >>> own_names(None, "label"), own_names(("word", "upos"), "label"), own_names(("word", "xpos"), "xpos")
+    ((None, 'upos'), (('word', 'upos'), 'upos'), (('word', 'xpos'), 'xpos'))
+    """
+    return columns, "upos" if label == "label" and (columns is None or "upos" in columns) else label
+
+
 def iter_open(file: OpenFile) -> Iterator[Sentence]:
-    """Return the sentences of an open file. Without named columns, ``label`` means upos.
+    """Return the sentences of an open file.
 
     Sentences keep their comments, multiword tokens (``3-4``) and empty nodes (``5.1``), and `write_conllu` writes
     them back. ``# newdoc`` begins a document.
     """
     names, label = file.columns, file.label
-    label = "upos" if label == "label" and names is None else label
     requested = dict.fromkeys((*(names or ()), *((label,) if label else ())))
     wrong = [n for n in requested if n not in CONLLU_COLUMNS]
     if wrong:

@@ -94,6 +94,8 @@ FORMATS = tuple(TABLE)
 #: Format of files that neither the extension nor the contents identify.
 DEFAULT = "conll"
 
+#: Translations of requested columns and labels: keys of JSONL files, the default label column of CoNLL-U.
+_OWN_NAMES = {"conllu": conllu.own_names, jsonl.NAME: jsonl.own_names}
 _COMPRESSED = (".gz", ".xz", ".bz2")
 
 
@@ -197,10 +199,8 @@ def open_sentences(
                 "Give every token the same columns, or name the format: format='conll' or format='text'.",
             )
         chunks = itertools.chain([head] if head else [], chunks)
-    if format == jsonl.NAME:  # keys of the file are accepted in place of column names
-        names, label = check_columns(*jsonl.own_names(*requested))
-    if format == "conllu" and requested[1] == "label" and names and "label" not in names and "upos" in names:
-        label = "upos"
+    if format in _OWN_NAMES:
+        names, label = check_columns(*_OWN_NAMES[format](*requested))
     _check_options(format, options or {}, lambda found: found.sentences)
     opened = OpenFile(name, chunks, names, label, optional_label, raw)
     return format, TABLE[format].sentences(opened, **(options or {}))
@@ -315,8 +315,8 @@ def read(
         optional_label=optional_label,
         options=options,
     )
-    if format == jsonl.NAME:
-        columns, label = jsonl.own_names(columns, label)
+    if format in _OWN_NAMES:
+        columns, label = _OWN_NAMES[format](columns, label)
     names, label = check_columns(columns, label)
     kept = TABLE[format].columns if names is None else [name for name in names if name != "_"]
     return Corpus(sentences, columns=kept, label=label if label in kept else None, source=source_name(file))
