@@ -115,7 +115,7 @@ ON = [
 ]
 EDGES = "U00:%x[0,0]\nU01:%x[-1,0]\nB01:%x[0,0]\nB"
 SETTINGS: dict[str, dict[str, Any]] = {
-    "log": {},
+    "log": {"l2": 1.0},
     **{loss: {"loss": loss, "l2": 0.3} for loss in _core.LOSSES if loss != "log"},
     "owlqn": {"l1": 0.5, "l2": 0.0},
     "constraints": {"constraints": "BIO"},

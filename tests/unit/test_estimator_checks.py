@@ -96,7 +96,7 @@ def tagger_of(learner: str) -> Any:
     """Return a tagger of table rows that trains quickly. Those with a unique optimum reach it."""
     convex = learner in ("crf", "memm", "hmsvm")
     params = (LEARNERS[learner](features="S1") if convex else quick(learner)).get_params()
-    exact = {"tol": 1e-6, "max_epochs": 5000} if learner == "hmsvm" else {}
+    exact = {"tol": 1e-6, "max_iter": 5000} if learner == "hmsvm" else {}
     return TABLES[learner](**(params | exact))
 
 

@@ -41,7 +41,7 @@ def test_probabilistic_depends_on_the_learner(name: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_learners_without_probabilities_raise(name: str, method: str) -> None:
     message = (
-        f"the scores of {name} are not probabilities. Use predict_kbest for scores and ranks for margins"
+        f"the scores of {name} are not probabilities. Use predict_kbest for scores, or train a learner with"
     )
     with pytest.raises(tw.exceptions.ParameterError, match=message) as caught:
         METHODS[method](fitted(name))

@@ -36,7 +36,7 @@ class Fixed:
         self.scorer = self.native = self
         self.edge_scores = [[0.0] * len(labels)] * len(labels)
 
-    def explain(self, top: int) -> Any:
+    def inspect(self, top: int) -> Any:
         self.labels: dict[str, Any] = {}
         return self
 

@@ -8,13 +8,26 @@ import typing
 import pytest
 
 import tagwise as tw
-from tagwise.base.domains import Choice, Domain, Flag, Integer, Real, Text
+from tagwise.base.domains import AnyOf, Choice, Domain, Flag, Integer, Real, Text
+from tagwise.base.options import Dictionary, Kernel, Lookback, OptionDomain, Partial
 from tagwise.base.parameters import arguments_help, parameters_of
 from tagwise.estimators import LEARNERS
+
+#: Types of parameters that accept an object or a short form of it.
+SHORT_FORMS: dict[type, typing.Any] = {
+    Dictionary: int | Dictionary | None,
+    Partial: bool | Partial,
+    Lookback: tuple[int, float] | Lookback | None,
+    Kernel: typing.Any,
+}
 
 
 def annotation(domain: Domain) -> typing.Any:
     """Return the type of a domain, or Any if the callee checks the value."""
+    if isinstance(domain, OptionDomain):
+        return SHORT_FORMS[domain.kind]
+    if isinstance(domain, AnyOf):
+        return typing.Union[tuple(annotation(one) for one in domain.domains)]  # noqa: UP007
     if isinstance(domain, Choice):
         kind: typing.Any = typing.Literal[domain.names]
     else:
@@ -47,7 +60,7 @@ def test_misspelled_parameters_get_a_suggestion() -> None:
     for wrong in (lambda: tw.CRF(max_iters=3), lambda: tw.CRF().set_params(max_iters=3)):
         with pytest.raises(
             tw.exceptions.ParameterError,
-            match=r"CRF has no parameter 'max_iters' \(did you mean 'max_iter'\?\)\. It has: features, loss",
+            match=r"CRF has no parameter 'max_iters' \(did you mean 'max_iter'\?\)\. It has: features, l2",
         ):
             wrong()
     with pytest.raises(tw.exceptions.ParameterError, match=r"no parameter 'nonsense'\. It has"):

@@ -98,15 +98,19 @@ def test_invalid_combinations_are_rejected() -> None:
             {"warm_start": tw.HMSVM(features="S2", kernel="poly").fit(X, Y)},
             "support tokens",
         ),
-        (tw.Perceptron(features="S2", kernel="poly", lookback=(1, 2)), {}, "history"),
+        (tw.Perceptron(features="S2", kernel="poly", lookback=(1, 2)), {}, "lookback"),
         (tw.Perceptron(kernel="poly", mode="batch"), {}, "a kernel requires mode=.online."),
         (tw.Perceptron(kernel="poly", parts=2), {}, "a kernel requires parts=1"),
-        (tw.Perceptron(kernel=tw.Poly(degree=0)), {}, "degree"),
         (tw.Perceptron(kernel="no_such_module_:f"), {}, "imported"),
     ]
     for tagger, arguments, message in cases:
         with pytest.raises(tw.exceptions.ParameterError, match=message):
             tagger.fit(X, Y, **arguments)
+
+
+def test_invalid_kernel_settings_are_rejected_by_the_object() -> None:
+    with pytest.raises(tw.exceptions.ParameterError, match="degree"):
+        tw.Poly(degree=0)
 
 
 def test_anonymous_kernel_functions_cannot_be_saved(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_voters_after_the_best_epoch_are_dropped() -> None:
     ("params", "message"),
     [
         ({"kernel": "rbf"}, "kernel"),
-        ({"lookback": (1, 2)}, "history"),
+        ({"lookback": (1, 2)}, "lookback"),
         ({"mode": "batch"}, "batch"),
         ({"parts": 2}, "parts"),
         ({"voters": 3}, "voters=3.*max_iter=4"),

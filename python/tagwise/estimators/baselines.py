@@ -16,6 +16,7 @@ from tagwise.dataset.class_weights import label_counts, label_weights
 from tagwise.dataset.layout import dense_layout, step_layout
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.task import Task
+from tagwise.evaluation.scoring import Metric
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import recipe_for
@@ -83,7 +84,7 @@ class HMM(Tagger):
         rare: int = 2,
         overlapping: bool = False,
         start_end: bool = True,
-        scoring: str | None = None,
+        scoring: Metric | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -223,7 +224,7 @@ class MEMM(Tagger):
         min_count: int = 1,
         all_pairs: bool = False,
         start_end: bool = True,
-        scoring: str | None = None,
+        scoring: Metric | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
         verbose: int = 0,

@@ -17,6 +17,7 @@ from tagwise.dataset.layout import NamedLayout, feature_names
 from tagwise.dataset.weights import length_weights
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.task import Task
+from tagwise.evaluation.scoring import Metric
 from tagwise.learners import boosting
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
@@ -118,7 +119,7 @@ class Boosting(Tagger):
         min_count: int = 1,
         all_pairs: bool = False,
         start_end: bool = True,
-        scoring: str | None = None,
+        scoring: Metric | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
         verbose: int = 0,

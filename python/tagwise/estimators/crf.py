@@ -26,6 +26,7 @@ from tagwise.estimators.base import Tagger
 from tagwise.estimators.growth import extended_labels, extended_layout, with_tuples
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task
+from tagwise.evaluation.scoring import Metric
 from tagwise.features.inputs import Inputs
 from tagwise.learners import gradient
 from tagwise.learners.backends import devices, find, using
@@ -124,7 +125,7 @@ class CRF(Tagger):
         min_count: int = 1,
         all_pairs: bool = False,
         start_end: bool = True,
-        scoring: str | None = None,
+        scoring: Metric | None = None,
         random_state: int = 0,
         device: Literal["cpu", "cuda"] = "cpu",
         n_jobs: int | None = None,

@@ -16,6 +16,7 @@ from tagwise.estimators.kernel import Kernelised
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.online import FIRST_ORDER, OnlineTagger, RuleContext, epochs_of
 from tagwise.estimators.task import Task
+from tagwise.evaluation.scoring import Metric
 from tagwise.learners import online
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
@@ -84,7 +85,7 @@ class Perceptron(Kernelised, OnlineTagger):
         min_count: int = 1,
         all_pairs: bool = False,
         start_end: bool = True,
-        scoring: str | None = None,
+        scoring: Metric | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
         verbose: int = 0,

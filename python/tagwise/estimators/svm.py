@@ -13,6 +13,7 @@ from tagwise.estimators.base import Tagger
 from tagwise.estimators.kernel import Kernelised
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task
+from tagwise.evaluation.scoring import Metric
 from tagwise.learners import svm
 from tagwise.learners.loop import Result
 
@@ -94,7 +95,7 @@ class HMSVM(Kernelised, Tagger):
         min_count: int = 1,
         all_pairs: bool = True,
         start_end: bool = True,
-        scoring: str | None = None,
+        scoring: Metric | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
         verbose: int = 0,

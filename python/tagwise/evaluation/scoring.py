@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Literal
 
 from tagwise.corpus.schemes import has_chunks
 from tagwise.evaluation.metrics import Report
+
+#: Names of the metrics.
+Metric = Literal["f1", "accuracy", "sequence_accuracy", "f1_macro", "f1_weighted"]
 
 #: Metrics by name. Averages are over the types of spans, or over labels if they do not mark spans.
 METRICS: dict[str, Callable[[Report], float]] = {
