@@ -9,6 +9,7 @@ from tagwise.base.domains import Domains, Flag, Integer, Real
 from tagwise.base.options import Dictionary, Lookback
 from tagwise.estimators.online import OnlineTagger, RuleContext
 from tagwise.estimators.task import Task
+from tagwise.evaluation.scoring import Metric
 
 
 class MIRA(OnlineTagger):
