@@ -220,8 +220,9 @@ def test_label_counts_confusions_and_errors() -> None:
     d = report.to_dict()
     assert list(d) == [
         "score", "score_name", "accuracy", "sequence_accuracy", "sequences", "tokens", "chunks", "per_type",
-        "precision", "recall", "f1", "per_label", "confusion",
+        "precision", "recall", "f1", "micro", "macro", "weighted", "per_label", "confusion",
     ]  # fmt: skip
+    assert d["macro"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0}
     assert (d["sequences"], d["tokens"], d["accuracy"], d["sequence_accuracy"]) == (3, 8, 3 / 8, 0.0)
     assert d["per_label"]["B-X"] == {
         "precision": 0.5, "recall": 0.5, "f1": 0.5, "gold": 2, "predicted": 2, "correct": 1,

@@ -280,7 +280,7 @@ def test_files_without_state_do_not_refer_to_one(tmp_path: Path) -> None:
     tagger.save(tmp_path / "bare")
     tagger.save(tmp_path / "state", state=True)
     loaded = tw.load(tmp_path / "state")
-    assert loaded.model_.meta["state"] == {"steps": 2.0 * len(X), "max_iter": 2}
+    assert loaded.model_.meta["state"] == {"steps": 2.0 * len(X), "epochs": 2}
     loaded.model_.save(tmp_path / "model")
     loaded.save(tmp_path / "pruned", prune=True)
     assert (tmp_path / "model").read_bytes() == (tmp_path / "bare").read_bytes()
@@ -372,5 +372,5 @@ def test_tagger_without_state_saves_the_initial_state(tmp_path: Path) -> None:
     tw.Perceptron(features="S1", max_iter=2).fit(X, Y).save(tmp_path / "plain.tagwise")
     tw.load(tmp_path / "plain.tagwise").save(tmp_path / "state.tagwise", state=True)
     model = tw.load(tmp_path / "state.tagwise").model_
-    assert model.meta["state"] == {"steps": 0.0, "max_iter": 0}
+    assert model.meta["state"] == {"steps": 0.0, "epochs": 0}
     assert len(model.file.array("state.sums")) == len(model.file.array("state.variance")) == 0

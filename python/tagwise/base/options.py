@@ -263,13 +263,14 @@ class RBF(Kernel):
     FIELDS: ClassVar[Domains] = {"gamma": Real(0.0, open_low=True, optional=True), **_MEMORY}
 
 
-#: Kernels by name.
-_NAMED: dict[Any, Callable[..., Kernel]] = {
-    "linear": lambda **settings: Kernel("linear", **settings),
-    "poly": Poly,
-    "rbf": RBF,
-}
-_KINDS: dict[str, Any] = {"linear": Kernel, "poly": Poly, "rbf": RBF}
+#: Classes of the kernels that have a name.
+_NAMED: dict[str, type[Kernel]] = {"linear": Kernel, **{kind.function: kind for kind in (Poly, RBF)}}
+
+
+def _named(name: str, settings: Mapping[str, Any]) -> Kernel:
+    """Return the kernel of a name."""
+    kind = _NAMED[name]
+    return Kernel(name, **settings) if kind is Kernel else kind(**settings)
 
 
 # --- domains ---------------------------------------------------------------------------------------------
@@ -376,7 +377,7 @@ def _kernel(value: Any) -> Any:
     if isinstance(value, Mapping):
         given = dict(value)
         name = given.pop("name")
-        return Kernel(**given) if name == "function" else _NAMED[name](**given)
+        return Kernel(**given) if name == "function" else _named(name, given)
     if not callable(value):
         raise TypeError
     return Kernel(value)
@@ -385,7 +386,7 @@ def _kernel(value: Any) -> Any:
 def _kernel_text(text: str) -> Any:
     name, _, rest = text.partition(":")
     if name in _NAMED:
-        return _NAMED[name](**_settings(_KINDS[name], rest))
+        return _named(name, _settings(_NAMED[name], rest))
     function, _, settings = rest.partition(":")
     if not function:
         raise ValueError

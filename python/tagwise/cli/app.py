@@ -99,7 +99,7 @@ class App(click.RichGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command of the arguments, imported."""
         name, found, rest = super().resolve_command(ctx, args)
-        return name, self.load(name) if name in self.commands else found, rest
+        return name, self.load(name) if name is not None and name in self.commands else found, rest
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order in which they were added."""

@@ -102,9 +102,6 @@ class Report:
         correct_sequences: Number of sequences without an error.
         chunks: Counts of all chunks, a `Score`.
         per_type: `Score` of each chunk type.
-        micro: `Average` over all chunks, or tokens.
-        macro: Unweighted `Average` over types, or labels.
-        weighted: `Average` over types, or labels, weighted by their numbers in the gold labels.
         confusion: Number of tokens for each (gold label, predicted label).
 
     >>> import tagwise as tw

@@ -15,6 +15,7 @@ import platformdirs
 
 import tagwise._core as _core
 from tagwise.apps.compare.plan import Cell, Data
+from tagwise.base.options import Option
 from tagwise.base.parameters import checked_parameters
 from tagwise.base.writing import write_text
 from tagwise.corpus.sentence import Corpus
@@ -200,6 +201,8 @@ def _plain(value: Any, seen: tuple[int, ...] = ()) -> Any:
         ]
         name = f"{code_object.__module__}.{code_object.__qualname__}"
         return [name, hashlib.sha256(text.encode()).hexdigest(), _plain(captured, inside)]
+    if isinstance(value, Option):
+        return [type(value).__name__, _plain(vars(value), inside)]
     if isinstance(value, Mapping):
         return {str(k): _plain(v, inside) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
