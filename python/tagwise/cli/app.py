@@ -73,7 +73,7 @@ class Listed(Command):
     """Entry of a command in the list of commands. `App.load` imports the command itself."""
 
     def __init__(self, name: str, module: str, summary: str, panel: str) -> None:
-        super().__init__(name, short_help=summary, panel=panel)
+        super().__init__(name=name, short_help=summary, panel=panel)
         self.module = module
 
 
