@@ -69,7 +69,7 @@ def _close_stdout() -> None:
         os.close(sink)
 
 
-class Listed(Command):
+class CommandEntry(Command):
     """Entry of a command in the list of commands. `App.load` imports the command itself."""
 
     def __init__(self, name: str, module: str, summary: str, panel: str) -> None:
@@ -88,7 +88,7 @@ class App(click.RichGroup):
     def load(self, name: str) -> click.Command:
         """Import a command, which has the name of its module."""
         entry = self.commands[name]
-        assert isinstance(entry, Listed)
+        assert isinstance(entry, CommandEntry)
         module = f"tagwise.cli.{entry.module}"
         command: click.Command = getattr(importlib.import_module(module), entry.module)
         suggest(command)
