@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tagwise.cli.app import Listed, cli
+from tagwise.cli.app import CommandEntry, cli
 
 #: Commands by group, in the order in which people use them: name, module and summary. The summary repeats the first
 #: line of the command's help, so that ``tagwise --help`` does not import the commands.
@@ -32,7 +32,7 @@ GROUPS = {
 
 for _group, _commands in GROUPS.items():
     for _command in _commands:
-        cli.add_command(Listed(*_command, panel=_group))
+        cli.add_command(CommandEntry(*_command, panel=_group))
 
 
 def main() -> None:
