@@ -77,8 +77,8 @@ def test_separator_and_unknown_mark_are_configurable(tmp_path: Path) -> None:
     [
         ({"loss": "exp"}, [[{"A", "B"}]], ParameterError, "loss"),
         ({"order": 2}, [[{"A", "B"}]], ParameterError, "order"),
-        ({"cost": 1.0}, [[None]], ParameterError, "cost"),
-        ({}, [[None]], CorpusError, "no token"),
+        ({}, [[None]], CorpusError, r"sentence 0, token 0: the label is None\. .* partial=True"),
+        ({"partial": True}, [[None]], CorpusError, "no token"),
         ({"partial": True}, [["A|"]], CorpusError, "empty part"),
         ({}, [[{"A"}, {"B"}]], CorpusError, "1 tokens and 2 labels"),
         ({}, [[[]]], CorpusError, "not a collection"),

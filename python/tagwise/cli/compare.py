@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 from click.exceptions import Exit
@@ -243,8 +243,24 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
         say(f"wrote {report}")
 
 
+if TYPE_CHECKING:
+    _Choice = click.Choice[str]
+else:
+    _Choice = click.Choice  # not generic before click 8.2
+
+
+class PresetName(_Choice):
+    """Name of a preset. The error for another name suggests the closest one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, or fail."""
+        if value not in self.choices:
+            self.fail(f"no preset is named {value!r}{meant(value, self.choices)}. See --list.", param, ctx)
+        return str(value)
+
+
 @click.command(cls=Command)
-@click.argument("preset", metavar="[PRESET]", type=click.Choice(list(PRESETS)), default="bundled")
+@click.argument("preset", metavar="[PRESET]", type=PresetName(list(PRESETS)), default="bundled")
 @click.option(
     "--corpus",
     "names",

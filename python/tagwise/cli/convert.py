@@ -11,7 +11,7 @@ from tagwise.base.exceptions import CorpusError
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import bundled_corpus, corpus_options, names_of, read_sentences
 from tagwise.cli.help import OUTPUT, Command
-from tagwise.corpus.formats import DEFAULT, FORMATS, format_of_name, write
+from tagwise.corpus.formats import FORMATS, write
 from tagwise.corpus.schemes import convert as convert_labels
 from tagwise.corpus.schemes import scheme_name
 from tagwise.corpus.sentence import Sentence
@@ -127,4 +127,4 @@ def convert(
         _, sentences = read_sentences(source, form, names, label or "label")
     if scheme:
         sentences = with_scheme(sentences, source, from_scheme, scheme_name(scheme))
-    write(sentences, target, target_format or format_of_name(target) or DEFAULT)
+    write(sentences, target, target_format)

@@ -97,6 +97,38 @@ DEFAULT = "conll"
 #: Translations of requested columns and labels: keys of JSONL files, the default label column of CoNLL-U.
 _OWN_NAMES = {"conllu": conllu.own_names, jsonl.NAME: jsonl.own_names}
 _COMPRESSED = (".gz", ".xz", ".bz2")
+#: Extensions of files that other programs could not open if they had columns of text.
+_FOREIGN = (
+    *(
+        ".doc",
+        ".docx",
+        ".odt",
+        ".rtf",
+        ".pdf",
+        ".xls",
+        ".xlsx",
+        ".ods",
+        ".zip",
+        ".tar",
+        ".html",
+        ".htm",
+        ".xml",
+    ),
+    *(
+        ".json",
+        ".yaml",
+        ".yml",
+        ".parquet",
+        ".pickle",
+        ".pkl",
+        ".npy",
+        ".npz",
+        ".db",
+        ".sqlite",
+        ".py",
+        ".tagwise",
+    ),
+)
 
 
 def formats_of_name(name: str) -> tuple[str, ...]:
@@ -110,6 +142,25 @@ def formats_of_name(name: str) -> tuple[str, ...]:
 def format_of_name(name: str) -> str | None:
     """Return the format for the extension of a file name, or None (.txt, stdin)."""
     return next(iter(formats_of_name(name)), None)
+
+
+def format_to_write(name: str) -> str:
+    """Return the format in which a file is written: that of its extension, or CoNLL columns for .txt and stdout.
+
+    Raises:
+        CorpusError: The extension is that of another program.
+    """
+    found = format_of_name(name)
+    if found is None:
+        stem, ending = os.path.splitext(name.lower())
+        if ending in _COMPRESSED:
+            ending = os.path.splitext(stem)[1]
+        if ending in _FOREIGN:
+            known = sorted({known for one in TABLE.values() for known in one.endings} | {".txt"})
+            raise CorpusError(
+                f"{name}: tagwise does not write {ending} files. Use one of {', '.join(known)}."
+            )
+    return found or DEFAULT
 
 
 def format_of_text(head: str, among: Sequence[str] = ()) -> str:
@@ -350,6 +401,6 @@ def write(sentences: Iterable[Sentence], file: File, format: str | None = None, 
     '{"tokens": ["a", "dog"], "labels": ["DT", "NN"]}\n'
     """
     _check_format(format)
-    chosen = format or format_of_name(source_name(file)) or DEFAULT
+    chosen = format or format_to_write(source_name(file))
     _check_options(chosen, options, lambda found: found.write)
     TABLE[chosen].write(sentences, file, **options)

@@ -33,6 +33,16 @@ def is_partial(y: Sequence[Sequence[Any]]) -> bool:
     return not all(issubclass(kind, str) for kind in kinds)
 
 
+def check_known(y: Sequence[Sequence[Any]]) -> None:
+    """Raise a CorpusError if a label is None."""
+    for s, sentence in enumerate(y):
+        if None in sentence:
+            raise CorpusError(
+                f"sentence {s}, token {list(sentence).index(None)}: the label is None. Give a label, or set "
+                "partial=True if None means that it is unknown."
+            )
+
+
 def parse(y: Sequence[Sequence[Any]], separator: str = "|", unknown: str = "_") -> list[list[PossibleLabels]]:
     """Return the possible labels of each token, given "A|B" and "_", or collections of labels and None."""
     seen: dict[str, PossibleLabels] = {}

@@ -25,7 +25,7 @@ from tagwise.estimators.limits import Limits, limits_of, valid_gold
 from tagwise.estimators.predicting import Predicting
 from tagwise.estimators.resuming import checked_checkpoint, checkpointer_of
 from tagwise.estimators.scikit import ScikitLearn
-from tagwise.estimators.task import TRANSIENT, Task, dev_scorer, warn_if_unsavable
+from tagwise.estimators.task import TRANSIENT, Task, dev_scorer, warn_empty_tokens, warn_if_unsavable
 from tagwise.estimators.texts import Texts
 from tagwise.estimators.training import add_line, model_of, train_with_progress, training_callbacks
 from tagwise.evaluation.scoring import METRICS
@@ -134,6 +134,20 @@ class Tagger(Predicting, Texts, ScikitLearn):
         """Store the parameters of `__init__`, unchanged."""
         for name in parameters_of(type(self)):
             setattr(self, name, params[name])
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise the AttributeError of a missing attribute. That of `partial_fit` names the learners with it."""
+            more = ""
+            if name == "partial_fit":
+                from tagwise.estimators import LEARNERS
+
+                able = [kind.__name__ for kind in LEARNERS.values() if hasattr(kind, name)]
+                more = f". {', '.join(able)} have it. Other learners continue a model with fit(..., warm_start=model)"
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}{more}", name=name, obj=self
+            )
 
     # --- parameters -------------------------------------------------------------------------------------
 
@@ -256,7 +270,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
             raise ParameterError(
                 "forget=True needs a model to start from. Set warm_start, or leave forget out"
             )
-        gold, kind = labels.texts(inputs.gold(y))
+        gold, kind = (labels.texts if "partial" in params else labels.single)(inputs.gold(y))
         task = self._task(inputs, gold, params, None if forget else warm)
         self._typed(task, kind, None if forget else warm)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
@@ -314,6 +328,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], before: Model | None = None
     ) -> Task:
         """Encode the training set and lay out its features, after those of `before` if training continues a model."""
+        warn_empty_tokens(X)
         known = (None, None) if before is None else (before.constraints, before.dictionary)
         gold = valid_gold(params, X, gold, known[0])
         found = encode.collect_labels(gold)

@@ -156,8 +156,8 @@ class CRF(Tagger):
                 training (integer >= 1, or a Dictionary, or None). Try 3 to 10 for parts of speech. None uses no
                 dictionary.
             partial: Read gold labels such as A|B as sets and _ as unknown (true or false, or a Partial). Set it to True
-                for files with partial annotation, or to a `Partial` for other separators. Collections of labels and
-                None are accepted without it.
+                for files with partial annotation, or to a `Partial` for other separators. Collections of labels
+                are accepted without it, None is not.
             prior: Strength of ||w - w_0||^2, a pull towards the weights w_0 of `warm_start`. Set it to 1 to 100 to
                 continue a model without its old sentences. Smaller values forget more.
             pi: Base of the weight c pi^T of a sentence of T tokens, where c makes the mean weight 1. Lower it to 0.5 to
@@ -218,6 +218,8 @@ class CRF(Tagger):
     def _task(
         self, X: Inputs, gold: Sequence[Sequence[Any]], params: dict[str, Any], before: Model | None = None
     ) -> ChainTask:
+        if not params["partial"]:
+            partial.check_known(gold)
         if not params["partial"] and not partial.is_partial(gold):
             return ChainTask(**vars(super()._task(X, gold, params, before)))
         none: dict[str, tuple[Any, ...]] = dict.fromkeys(

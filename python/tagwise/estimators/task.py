@@ -86,6 +86,15 @@ def warn_if_unsavable(recipe: Recipe) -> None:
             logger.warning("the model will not be savable: %s", error)
 
 
+def warn_empty_tokens(X: Inputs) -> None:
+    """Log a warning if a token of the training set is an empty string, which is usually a mistake of a program."""
+    if X.kind == "tokens":
+        for s, sentence in enumerate(X.sentences):
+            if "" in sentence:
+                logger.warning("sentence %d, token %d is an empty string", s, list(sentence).index(""))
+                return
+
+
 def warn_unknown_labels(gold: Sequence[Sequence[str]], known: Sequence[str], source: str) -> None:
     """Log a warning if no gold label is a label of the model, since every score is then 0."""
     used = set().union(*gold)

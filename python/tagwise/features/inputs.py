@@ -198,6 +198,10 @@ class Inputs:
         return line
 
 
+_REMEDY = "Put a single sentence into a list."
+_TEXT_REMEDY = "Label text with tag(...) of a tagger, or pass each sentence as a list of tokens."
+
+
 def _read(X: Any) -> list[Any]:
     """Return the sentences of an object with only `__getitem__`. Raise a CorpusError for mappings, numbers and None."""
     if not isinstance(X, Mapping):
@@ -219,7 +223,7 @@ def kind_of(X: Iterable[Any]) -> Kind | None:
     """
     if isinstance(X, (str, bytes, Mapping)):
         raise CorpusError(
-            f"X is {type(X).__name__}, expected a list of sentences. Put a single sentence into a list."
+            f"X is {type(X).__name__}, expected a list of sentences. {_TEXT_REMEDY if isinstance(X, str) else _REMEDY}"
         )
     for s, sentence in enumerate(X):
         if hasattr(sentence, "fields") or isinstance(sentence, Mapping):
@@ -227,7 +231,7 @@ def kind_of(X: Iterable[Any]) -> Kind | None:
         if isinstance(sentence, (str, bytes)) or not isinstance(sentence, Iterable):
             raise CorpusError(
                 f"sentence {s} (X[{s}]) is {type(sentence).__name__}, expected a list of tokens. "
-                "Put a single sentence into a list."
+                f"{_TEXT_REMEDY if isinstance(sentence, str) else _REMEDY}"
             )
         for token in sentence:
             if isinstance(token, bytes) or not isinstance(token, Iterable):

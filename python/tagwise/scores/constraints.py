@@ -88,8 +88,12 @@ class Constraints:
         if scheme is not None and scheme != "auto":
             try:
                 scheme = schemes.scheme_name(str(scheme))
-            except CorpusError as error:
-                raise ParameterError(f"constraints: {error}") from None
+            except CorpusError:
+                known = ("auto", *schemes.SCHEMES)
+                hint = meant(str(scheme), known) or meant(str(scheme).upper(), known)
+                raise ParameterError(
+                    f"constraints: unknown label scheme {scheme!r}{hint}. Use one of {', '.join(known)}."
+                ) from None
         required = value.get("required") or {}
         pairs = required.items() if isinstance(required, Mapping) else required
         try:

@@ -343,7 +343,7 @@ def partial(b: Bench) -> None:
     assert set(plain.classes_) == {label for path in SETS for label in path}
     collections = [[None if y == "_" else y.split("|") for y in path] for path in SETS]
     ours = b.kind(partial=True, max_iter=9).fit(tokens(P), SETS)
-    assert bits(ours) == bits(b.kind(max_iter=9).fit(tokens(P), collections))
+    assert bits(ours) == bits(b.kind(partial=True, max_iter=9).fit(tokens(P), collections))
     assert b.kind(partial=True, max_iter=2).fit(tokens(P), names(P)).classes_ == b.fit(P, max_iter=2).classes_
     assert_separator(b)
     assert_unknown(b)
