@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 
 import tagwise as tw
+from tagwise.apps.annotate.exports import EXPORTS
 from tagwise.apps.annotate.folder import ProjectSettings
-from tagwise.apps.annotate.project import EXPORTS, Work
+from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.session import Session
 
 from .forgery import Forgery, seal

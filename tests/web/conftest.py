@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import random
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tagwise as tw
+from tests.web.browser import CHROMIUM
 
 #: The servers need tagwise[web], which `make test-browser` installs.
 collect_ignore_glob = [] if importlib.util.find_spec("starlette") else ["test_*.py"]
@@ -46,3 +49,15 @@ def model(tagger: tw.CRF, tmp_path: Path) -> Path:
     path = tmp_path / "names.tagwise"
     tagger.save(path)
     return path
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A browser."""
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: make test-browser has it"
+    )
+    with api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()

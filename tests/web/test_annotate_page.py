@@ -3,153 +3,26 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import tagwise as tw
-from tests.web.annotate_session import HOSTILE, NAMES, PLACES, TEXT
-
-pytest.importorskip("starlette", reason="tagwise[web] is not installed")
-pytest.importorskip("uvicorn", reason="tagwise[web] is not installed")
-api = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: make test-browser has it"
+from tests.web.annotate_session import HOSTILE, TEXT
+from tests.web.browser import (
+    accept,
+    accepted,
+    by_keys,
+    by_mouse,
+    needs_browser,
+    server,
+    spans,
+    text_file,
+    tokens,
+    visit,
 )
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 
-#: Timeout of the browser in milliseconds. It is long because browsers start slowly on a busy machine.
-PATIENCE = 60_000
-KEYS = {**dict.fromkeys(NAMES, "1"), **dict.fromkeys(PLACES, "2")}
-
-
-@contextmanager
-def server(folder: Path, *args: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Run `tagwise annotate` as a command, and yield the URL that it prints and the process."""
-    command = [sys.executable, "-m", "tagwise", "annotate", "--work", str(folder), "--port", "0", *args]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        found = re.search(r"http\S+", line)
-        assert found is not None, line + process.stderr.read()
-        yield found[0], process
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-        process.wait(60)
-        if process.stderr is not None:
-            process.stderr.close()
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with api.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@contextmanager
-def visit(browser: Any, url: str, blocked: int = 0, **settings: Any) -> Iterator[Any]:
-    """Open a page and yield it when it is ready.
-
-    Console errors and warnings, script errors and requests to other hosts fail the test. The only exception is exactly
-    `blocked` reports of inline scripts that the content security policy blocks.
-    """
-    context = browser.new_context(**{"viewport": {"width": 1200, "height": 800}, **settings})
-    page, wrong = context.new_page(), []
-    page.set_default_timeout(PATIENCE)
-    page.on("console", lambda told: wrong.append(told.text) if told.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    home = re.match(r"http://[^/]+", url)
-    page.on(
-        "request",
-        lambda asked: (
-            None if asked.url.startswith((home[0] if home else "", "data:")) else wrong.append(asked.url)
-        ),
-    )
-    page.goto(url)
-    page.wait_for_selector("html[data-ready]")
-    yield page
-    context.close()
-    stopped = [said for said in wrong if "inline script violates" in said]
-    assert len(wrong) == len(stopped) == blocked, wrong
-
-
-def tokens(page: Any) -> list[str]:
-    found: list[str] = page.eval_on_selector_all(
-        "#sentence [data-t]", "found => found.map(e => e.textContent)"
-    )
-    return found
-
-
-def spans(page: Any) -> list[tuple[str, str]]:
-    """Return the words and the label of each span on the page."""
-    found = page.eval_on_selector_all(
-        "#sentence .span",
-        "found => found.map(e => [[...e.querySelectorAll('[data-t]')].map(t => t.textContent).join(' '), "
-        "e.querySelector('.chip').firstChild.textContent])",
-    )
-    return [tuple(one) for one in found]
-
-
-def accepted(page: Any) -> int:
-    return int(page.inner_text("#counts").split()[0])
-
-
-def accept(page: Any, way: str = "Enter") -> None:
-    """Accept the sentence and wait until the page counts it."""
-    before = accepted(page)
-    if way == "Enter":
-        page.keyboard.press("Enter")
-    else:
-        page.click("#accept")
-    page.wait_for_function(
-        "n => parseInt(document.getElementById('counts').textContent) === n + 1", arg=before
-    )
-
-
-def by_keys(page: Any) -> None:
-    """Label the sentence on the page with the keyboard only."""
-    words = tokens(page)
-    for key in ("Home", "Shift+End", "Delete", "Home"):
-        page.keyboard.press(key)
-    for t, word in enumerate(words):
-        if word in KEYS:
-            page.keyboard.press(KEYS[word])
-        if t + 1 < len(words):
-            page.keyboard.press("ArrowRight")
-
-
-def by_mouse(page: Any) -> None:
-    """Label the sentence on the page by dragging and clicking."""
-    words = tokens(page)
-    page.keyboard.press("Home")
-    page.keyboard.press("Shift+End")
-    page.click("#clear")
-    for t, word in enumerate(words):
-        if word in KEYS:
-            box = page.locator(f"#t{t}").bounding_box()
-            page.mouse.move(box["x"] + 2, box["y"] + box["height"] / 2)
-            page.mouse.down()
-            page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2)
-            page.mouse.up()
-            page.click(f"#labels button:nth-child({KEYS[word]})")
-
-
-def text_file(folder: Path) -> str:
-    path = folder / "text.txt"
-    path.write_text("\n".join(" ".join(words) for words in TEXT) + "\n", encoding="utf-8")
-    return str(path)
+pytestmark = needs_browser
 
 
 def test_label_by_keys_and_mouse_undo_reload_kill_export(tmp_path: Path, chromium: Any) -> None:
@@ -159,13 +32,14 @@ def test_label_by_keys_and_mouse_undo_reload_kill_export(tmp_path: Path, chromiu
         with visit(chromium, url) as page:
             assert spans(page) == []
             assert "token=" not in page.url
+            page.keyboard.press("n")
             for label in ("PER", "LOC"):
-                page.keyboard.press("n")
                 page.keyboard.type(label)
                 page.keyboard.press("Enter")
                 page.wait_for_function(
                     "l => document.getElementById('labels').textContent.includes(l)", arg=label
                 )
+            page.keyboard.press("Escape")
             assert page.evaluate("document.activeElement.id") == "sentence"
             by_keys(page)
             assert spans(page) == [(TEXT[0][0], "PER"), (TEXT[0][3], "LOC")]
@@ -249,7 +123,7 @@ def test_every_control_has_an_accessible_name(tmp_path: Path, chromium: Any) -> 
         assert page.get_attribute("#t0", "aria-label") == f"{tokens(page)[0]}, PER"
         assert page.get_attribute("#t0", "aria-selected") == "true"
         assert page.get_attribute("#sentence", "aria-activedescendant") == "t0"
-        assert page.locator("[role=status]").count() == 1
+        assert page.get_attribute("#status", "role") == "status"
 
 
 #: Script that accepts a sentence and returns the number of elements created between the response and the updated

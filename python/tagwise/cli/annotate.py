@@ -131,6 +131,19 @@ def run_simulation(
     help="Types of labels, such as PER,LOC. More can be added in the browser.",
     panel=DATA,
 )
+@click.option(
+    "--patterns",
+    metavar="FILE",
+    help="Terms that pre-label sentences: a label, a tab and a term per line, or Prodigy's JSONL.",
+    panel=DATA,
+)
+@click.option(
+    "--guidelines",
+    metavar="FILE",
+    show_default="guidelines.md of the folder",
+    help="Markdown file to show beside the sentences.",
+    panel=DATA,
+)
 @click.option("--dev", metavar="DEV", help="Labelled corpus to score while you label.", panel=DATA)
 @click.option("--fresh", is_flag=True, help="Ignore labels that the sentences already have.", panel=DATA)
 @corpus_options
@@ -138,6 +151,13 @@ def run_simulation(
     "--model",
     metavar="MODEL",
     help="Model that proposes labels from the start and learns from your corrections.",
+    panel=LEARNER,
+)
+@click.option(
+    "--map-labels",
+    "mapping",
+    metavar="OLD=NEW,...",
+    help="Names of the model's labels in this project, such as person=PER. Its other labels are not proposed.",
     panel=LEARNER,
 )
 @click.option(
@@ -160,8 +180,7 @@ def run_simulation(
 @click.option(
     "--strategy",
     metavar="NAME",
-    help="Order of sentences: margin, span, committee, diversity, order, search. With --simulate, a list such as "
-    "margin,span.",
+    help="Order of sentences: margin, span, committee, diversity, order. With --simulate, a list such as margin,span.",
     panel=LEARNER,
 )
 @click.option(
@@ -185,7 +204,8 @@ def run_simulation(
     "--export",
     "export",
     metavar="FORMAT",
-    help="Write the labelled sentences to -o in this format and exit.",
+    help="Write the labelled sentences to -o in this format (conll, spans, conllu, jsonl), marks and comments (notes), "
+    "or a model trained on them (model), and exit. The browser page may stay open.",
     panel=OTHER,
 )
 @click.option("--agreement", metavar="FILE", help="Compare the labels of two files and exit.", panel=OTHER)
@@ -235,6 +255,9 @@ def annotate(
     model: str | None,
     folder: str | None,
     labels: str | None,
+    patterns: str | None,
+    guidelines: str | None,
+    mapping: str | None,
     dev: str | None,
     fresh: bool,
     learner: str,
@@ -261,8 +284,10 @@ def annotate(
     \b
     Examples:
       tagwise annotate posts.txt --labels PER,LOC
-      tagwise annotate posts.txt --model en-ner --dev dev.tsv
+      tagwise annotate posts.txt --model en-ner --map-labels person=PER
+      tagwise annotate posts.txt --patterns terms.tsv --dev dev.tsv
       tagwise annotate posts.txt --export conll -o mine.tsv
+      tagwise annotate posts.txt --export model -o mine.tagwise
       tagwise annotate mine.tsv --agreement theirs.tsv
       tagwise annotate wnut17-ner --fresh --dev wnut17-ner:dev
       tagwise annotate wnut17-ner --simulate -o curve.svg
@@ -281,22 +306,54 @@ def annotate(
             *(read_corpus(name, form, columns, label, part="train") for name in (corpus, agreement))
         )
     else:
-        work = open_project(corpus, folder_for(corpus, folder), fresh, learner, features, reading)
+        place = folder_for(corpus, folder)
+        if export is not None:
+            exported(corpus, place, fresh, learner, features, export, output, reading)
+            return
+        work = open_project(corpus, place, fresh, learner, features, reading)
         try:
             apply_settings(work, labels, strategy)
-            from tagwise.apps.annotate.project import EXPORTS
-
-            if export is None:
-                serve(work, model, dev, host, port, reading)
-            elif export not in EXPORTS:
-                message = f"{export!r}{meant(export, EXPORTS)}: expected one of {', '.join(EXPORTS)}"
-                raise click.BadParameter(message, param_hint="--export")
-            elif output is None:
-                raise click.UsageError("--export requires a file to write. Add -o FILE")
-            else:
-                work.save(output, export)
+            serve(work, Served(model, mapping, dev, patterns, guidelines), host, port, reading)
         finally:
             work.close()
+
+
+def exported(
+    corpus: str | None,
+    folder: Path,
+    fresh: bool,
+    learner: str,
+    features: str,
+    form: str,
+    output: str | None,
+    reading: Reading,
+) -> None:
+    """Write the labelled sentences of a project, or a model trained on them.
+
+    An existing project is only read, so that a server may have it open.
+    """
+    from tagwise.apps.annotate.exports import EXPORTS
+    from tagwise.apps.annotate.folder import ProjectSettings
+    from tagwise.apps.annotate.learning import trained
+    from tagwise.apps.annotate.project import Work
+
+    forms = [*EXPORTS, "model"]
+    if form not in forms:
+        message = f"{form!r}{meant(form, forms)}: expected one of {', '.join(forms)}"
+        raise click.BadParameter(message, param_hint="--export")
+    if output is None:
+        raise click.UsageError("--export requires a file to write. Add -o FILE")
+    if (folder / "work.json").exists():
+        work = Work(folder, ProjectSettings(features=features), read_only=True)
+    else:
+        work = open_project(corpus, folder, fresh, learner, features, reading)
+    try:
+        if form == "model":
+            trained(work, work.features, n_jobs=None).save(output)
+        else:
+            work.save(output, form)
+    finally:
+        work.close()
 
 
 def print_agreement(one: Corpus, two: Corpus) -> None:
@@ -352,20 +409,67 @@ def apply_settings(work: Any, labels: str | None, strategy: str | None) -> None:
         say(f"{work.journal.path}: removed an incomplete last line. No accepted sentence is lost")
 
 
-def serve(work: Any, model: str | None, dev: str | None, host: str, port: int, reading: Reading) -> None:
-    """Run the server of a project until it is stopped."""
-    from tagwise.apps.annotate.session import Session
+class Served(NamedTuple):
+    """Options of a session: paths and names, as given."""
 
-    form, columns, label = reading
-    found = None if model is None else load_model(model).model_
-    held_out = None if dev is None else read_corpus(dev, form, columns, label, part="dev")
-    if found is not None and (found.lookback is not None or found.recipe.kind == "attributes"):
+    model: str | None
+    mapping: str | None
+    dev: str | None
+    patterns: str | None
+    guidelines: str | None
+
+
+def mapping_of(text: str) -> dict[str, str]:
+    """Return the names of labels by those of a model, from ``person=PER,location=LOC``."""
+    pairs = [one.partition("=") for one in text.replace(",", " ").split()]
+    for old, equals, new in pairs:
+        if not (old and equals and new):
+            raise click.UsageError(f"--map-labels {old}{equals}{new}: expected OLD=NEW, such as person=PER")
+    return {old: new for old, _, new in pairs}
+
+
+def start_model(given: Served) -> Any:
+    """Return the model that learning starts from, with its labels renamed, or None."""
+    if given.model is None:
+        if given.mapping is not None:
+            raise click.UsageError("--map-labels renames the labels of a model. Add --model MODEL")
+        return None
+    found = load_model(given.model).model_
+    if found.lookback is not None or found.recipe.kind == "attributes":
         raise ParameterError(
             "--model requires a first-order model with features of tokens. Train one without --lookback, on tokens"
         )
+    if given.mapping is None:
+        return found
+    from tagwise.apps.annotate.learning import renamed_model, types_of
+
+    names = mapping_of(given.mapping)
+    for old in names:
+        if old not in types_of(found):
+            raise ParameterError(
+                f"--map-labels: the model has no label {old!r}{meant(old, types_of(found))}. "
+                f"It has {', '.join(types_of(found))}"
+            )
+    return renamed_model(found, names)
+
+
+def serve(work: Any, given: Served, host: str, port: int, reading: Reading) -> None:
+    """Run the server of a project until it is stopped."""
+    from tagwise.apps.annotate.patterns import read_patterns
+    from tagwise.apps.annotate.session import Session
+
+    form, columns, label = reading
+    held_out = None if given.dev is None else read_corpus(given.dev, form, columns, label, part="dev")
     if not work.sentences:
         raise CorpusError("the project has no sentences. Add a file with sentences as CORPUS")
-    session = Session(work, model=found, dev=held_out)
+    session = Session(
+        work,
+        model=start_model(given),
+        proposed=None if given.mapping is None else list(mapping_of(given.mapping).values()),
+        dev=held_out,
+        patterns=None if given.patterns is None else read_patterns(given.patterns),
+        guidelines=given.guidelines,
+    )
     try:
         run(session, host, port)
     finally:

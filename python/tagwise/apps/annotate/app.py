@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,13 +20,21 @@ from starlette.routing import Route
 from tagwise.apps.annotate.agreement import agreement
 from tagwise.apps.annotate.comparing import MOST as MOST_LEARNERS
 from tagwise.apps.annotate.comparing import Comparing
-from tagwise.apps.annotate.folder import LONGEST_LABEL, MOST_SENTENCES, MOST_TOKENS
-from tagwise.apps.annotate.project import EXPORTS
+from tagwise.apps.annotate.exports import EXPORTS
+from tagwise.apps.annotate.folder import (
+    COLOURS,
+    LONGEST_LABEL,
+    LONGEST_TEXT,
+    MOST_LABELS,
+    MOST_SENTENCES,
+    MOST_TOKENS,
+)
 from tagwise.apps.annotate.ranking import STRATEGIES
-from tagwise.apps.annotate.session import LONGEST_SEARCH, Session
+from tagwise.apps.annotate.session import Conflict, Session
+from tagwise.apps.annotate.views import LONGEST_SEARCH
 from tagwise.apps.annotate.why import spans_of
-from tagwise.apps.web.problems import HANDLERS, RefusedRequest, parsed_body
-from tagwise.base.domains import Choice, Domain, Integer, ListOf, Record, Text
+from tagwise.apps.web.problems import HANDLERS, RefusedRequest, content_of, parsed_body
+from tagwise.base.domains import Choice, Domain, Integer, Listed, Record, Text
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import meant
 from tagwise.corpus.formats import FORMATS, read
@@ -33,12 +43,26 @@ from tagwise.corpus.sentence import Corpus
 #: Maximum bytes of a request and of an added file, and maximum number of listening pages.
 MOST_BODY, MOST_FILE, MOST_LISTENERS = 1 << 20, 1 << 26, 16
 #: Files of the page. No other file is served.
+SCRIPTS = (
+    "main",
+    "actions",
+    "conflict",
+    "dom",
+    "drafts",
+    "editor",
+    "end",
+    "guidelines",
+    "keys",
+    "labels",
+    "lists",
+    "panels",
+    "pointer",
+    "store",
+)
+STYLES = ("style", "colours", "sentence", "panels")
 FILES = {
-    "style.css": "text/css",
-    "main.js": "text/javascript",
-    "editor.js": "text/javascript",
-    "panels.js": "text/javascript",
-    "dom.js": "text/javascript",
+    **{f"{name}.css": "text/css" for name in STYLES},
+    **{f"{name}.js": "text/javascript" for name in SCRIPTS},
 }
 
 
@@ -67,12 +91,49 @@ _ID: dict[str, Domain] = {"id": Integer(0, MOST_SENTENCES)}
 _SPAN = Record(
     {"begin": Integer(0, MOST_TOKENS), "end": Integer(0, MOST_TOKENS), "label": Text(most=LONGEST_LABEL)}
 )
+_NAME = Text(most=LONGEST_LABEL)
+_THEN: dict[str, Domain] = {"then": Integer(0, MOST_SENTENCES)}
+_FOCUS: dict[str, Domain] = {"focus": Integer(0, MOST_SENTENCES)}
 NOTHING: Domain = Record()
-ACCEPT: Domain = Record({**_ID, "spans": ListOf(_SPAN, high=MOST_TOKENS)})
-SKIP: Domain = Record(_ID)
-LABEL: Domain = Record({"name": Text(most=LONGEST_LABEL)})
-STRATEGY: Domain = Record(may={"strategy": Choice(tuple(STRATEGIES)), "search": Text(most=LONGEST_SEARCH)})
-COMPARE: Domain = Record(may={"learners": ListOf(Text(most=100), low=1, high=MOST_LEARNERS)})
+ACCEPT: Domain = Record(
+    {**_ID, "spans": Listed(_SPAN, high=MOST_TOKENS)}, {"version": Integer(0, 2**53), **_THEN}
+)
+MARK: Domain = Record(_ID, _THEN)
+COMMENT: Domain = Record({**_ID, "text": Text(most=LONGEST_TEXT)})
+LABEL: Domain = Record({"name": _NAME}, _FOCUS)
+CHANGE: Domain = Record(
+    {"label": _NAME},
+    {
+        "name": _NAME,
+        "place": Integer(0, MOST_LABELS),
+        "colour": Integer(0, COLOURS - 1),
+        "key": Text(most=1),
+        "description": Text(most=LONGEST_TEXT),
+        **_FOCUS,
+    },
+)
+DELETE: Domain = Record({"label": _NAME}, _FOCUS)
+STRATEGY: Domain = Record({"strategy": Choice(tuple(STRATEGIES))})
+MISTAKES: Domain = Record(may={"most": Integer(1, 1000)})
+COMPARE: Domain = Record(may={"learners": Listed(Text(most=100), low=1, high=MOST_LEARNERS)})
+
+
+Action = Callable[[Session, dict[str, Any]], Any]
+#: Requests that change something: the domain of the body, and what is done.
+ACTIONS: dict[str, tuple[Domain, Action]] = {
+    "accept": (ACCEPT, lambda s, x: s.accept(x["id"], x["spans"], x.get("version"), x.get("then"))),
+    "skip": (MARK, lambda s, x: s.mark(x["id"], "skip", x.get("then"))),
+    "flag": (MARK, lambda s, x: s.mark(x["id"], "flag", x.get("then"))),
+    "reject": (MARK, lambda s, x: s.mark(x["id"], "reject", x.get("then"))),
+    "comment": (COMMENT, lambda s, x: s.comment(x["id"], x["text"])),
+    "undo": (NOTHING, lambda s, x: s.undo()),
+    "redo": (NOTHING, lambda s, x: s.redo()),
+    "label": (LABEL, lambda s, x: s.add_label(x["name"], x.get("focus"))),
+    "label/change": (CHANGE, lambda s, x: s.change_label(**{"name": None, **x})),
+    "label/delete": (DELETE, lambda s, x: s.delete_label(**x)),
+    "strategy": (STRATEGY, lambda s, x: s.choose(x["strategy"])),
+    "mistakes": (MISTAKES, lambda s, x: {"suspects": s.mistakes(x.get("most"))}),
+}
 
 
 async def json_of(request: Request, domain: Domain) -> dict[str, Any]:
@@ -171,21 +232,12 @@ class Annotate:
             Route("/", self._file("index.html", "text/html"), methods=get),
             *(Route(f"/static/{name}", self._file(name, kind), methods=get) for name, kind in FILES.items()),
             Route("/api/state", self.state, methods=get),
-            Route(
-                "/api/accept", self._action(ACCEPT, lambda s, x: s.accept(x["id"], x["spans"])), methods=post
-            ),
-            Route("/api/skip", self._action(SKIP, lambda s, x: s.skip(x["id"])), methods=post),
-            Route("/api/undo", self._action(NOTHING, lambda s, x: s.undo()), methods=post),
-            Route("/api/redo", self._action(NOTHING, lambda s, x: s.redo()), methods=post),
-            Route("/api/label", self._action(LABEL, lambda s, x: s.add_label(x["name"])), methods=post),
-            Route(
-                "/api/strategy",
-                self._action(STRATEGY, lambda s, x: s.choose(x.get("strategy"), x.get("search"))),
-                methods=post,
-            ),
-            Route(
-                "/api/mistakes", self._action(NOTHING, lambda s, x: {"suspects": s.mistakes()}), methods=post
-            ),
+            *(Route(f"/api/{name}", self._action(*one), methods=post) for name, one in ACTIONS.items()),
+            Route("/api/list", self.listed, methods=get),
+            Route("/api/labels", self._returns(Session.label_counts), methods=get),
+            Route("/api/summary", self._returns(Session.summary), methods=get),
+            Route("/api/guidelines", self._returns(lambda s: {"text": s.read_guidelines()}), methods=get),
+            Route("/api/model", self.model, methods=get),
             Route("/api/why", self.why, methods=get),
             Route("/api/export", self.export, methods=get),
             Route("/api/import", self.import_document, methods=post),
@@ -205,13 +257,21 @@ class Annotate:
 
         return serve
 
-    def _action(
-        self, domain: Domain, action: Callable[[Session, dict[str, Any]], Any]
-    ) -> Callable[[Request], Awaitable[Response]]:
+    def _action(self, domain: Domain, action: Action) -> Callable[[Request], Awaitable[Response]]:
         async def serve(request: Request) -> Response:
-            body = await json_of(request, domain)
-            found = await run_in_threadpool(action, self.session, body)
+            given = await json_of(request, domain)
+            try:
+                found = await run_in_threadpool(action, self.session, given)
+            except Conflict as error:
+                problem = RefusedRequest(409, "Conflict", str(error))
+                return JSONResponse({**content_of(problem), "sentence": error.present}, 409)
             return JSONResponse(found, headers=timed(found.get("milliseconds", {})))
+
+        return serve
+
+    def _returns(self, view: Callable[[Session], Any]) -> Callable[[Request], Awaitable[Response]]:
+        async def serve(request: Request) -> Response:
+            return JSONResponse(await run_in_threadpool(view, self.session))
 
         return serve
 
@@ -219,6 +279,20 @@ class Annotate:
         """Return the state that the page shows."""
         focus = number_of(request, "focus") if "focus" in request.query_params else None
         return JSONResponse(await run_in_threadpool(self.session.state, focus))
+
+    async def listed(self, request: Request) -> Response:
+        """Return a part of a list of sentences."""
+        tab, search = (request.query_params.get(name, "") for name in ("tab", "search"))
+        if len(search) > LONGEST_SEARCH:
+            raise RefusedRequest(400, "ParameterError", f"search: at most {LONGEST_SEARCH} characters")
+        offset = number_of(request, "offset") if "offset" in request.query_params else 0
+        return JSONResponse(await run_in_threadpool(self.session.listed, tab, search, offset))
+
+    async def model(self, request: Request) -> Response:
+        """Return a model that is trained on the labelled sentences, as a file."""
+        data = await run_in_threadpool(_model, self.session)
+        headers = {"content-disposition": 'attachment; filename="labelled.tagwise"'}
+        return Response(data, media_type="application/octet-stream", headers=headers)
 
     async def why(self, request: Request) -> Response:
         """Return the explanation of a label."""
@@ -277,6 +351,14 @@ class Annotate:
             )
         headers = {"content-disposition": 'attachment; filename="comparison.html"'}
         return Response(page, media_type="text/html", headers=headers)
+
+
+def _model(session: Session) -> bytes:
+    """Return the bytes of a model file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.tagwise"
+        session.tagger().save(path)
+        return path.read_bytes()
 
 
 def _agreement(session: Session, data: bytes) -> dict[str, Any]:

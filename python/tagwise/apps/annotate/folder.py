@@ -2,7 +2,9 @@
 
     work.json                  settings (label types, what labels mark, learner, features, strategy), and the documents
     documents/0001-name.jsonl  original sentences with their original labels, "_" for a token without label
-    journal.jsonl              a line per action: accept, skip, undo, redo
+    journal.jsonl              a line per action: accept, skip, flag, reject, comment, undo, redo
+    guidelines.md              optional text for annotators
+    token                      secret of the server, readable by the owner only
 
 It can be copied and versioned as it is. Sentences are numbered through all documents in the order in which `work.json`
 names them. A document never changes once it is there, so that numbers in the journal stay true.
@@ -23,7 +25,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
-from tagwise.base.domains import Choice, Domain, DomainError, Integer, ListOf, Record, Text, Variant
+from tagwise.apps.annotate.history import MARKS
+from tagwise.base.domains import Choice, Domain, DomainError, Integer, Listed, Real, Record, Text, Variant
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.files.regular import make_own_folder, open_regular, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
@@ -32,22 +35,35 @@ from tagwise.corpus.formats import read
 from tagwise.corpus.jsonl import write_jsonl
 from tagwise.corpus.sentence import Corpus
 
-VERSION = 2
+VERSION = 3
 #: The label of a token without label.
 UNKNOWN = "_"
 OUTSIDE = "O"
 #: Maximum sizes.
 MOST_SENTENCES, MOST_LABELS, LONGEST_LABEL, MOST_TOKENS = 1_000_000, 200, 60, 2_000
+LONGEST_TEXT, MOST_RENAMES = 2_000, 100_000
+#: Number of colours of the page.
+COLOURS = 24
 #: Maximum bytes of work.json, and of all documents together.
 MOST_SETTINGS, MOST_BYTES = 1 << 24, 1 << 29
 _REMEDY = "Give another folder, or restore this one from a copy."
 _COUNT = Integer(0, 2**53)
+_LABEL = Text(most=LONGEST_LABEL)
+#: Schema of the appearance of a label: colour, key and description.
+DETAILS: Domain = Record(
+    {"colour": Integer(0, COLOURS - 1)}, {"key": Text(most=1), "description": Text(most=LONGEST_TEXT)}
+)
 #: Schema of `work.json`.
 WORK: Domain = Record(
     {
         "tagwise annotate": Integer(VERSION, VERSION),
         "kind": Choice(("spans", "tokens")),
-        "labels": ListOf(Text(most=LONGEST_LABEL), high=MOST_LABELS, distinct=True),
+        "labels": Listed(_LABEL, high=MOST_LABELS, distinct=True),
+        "details": Record(more=DETAILS),
+        "renames": Listed(
+            Record({"entries": _COUNT, "documents": _COUNT, "old": _LABEL}, {"new": _LABEL}),
+            high=MOST_RENAMES,
+        ),
         "learner": Text(most=100),
         "features": Text(),
         "strategy": Text(most=100),
@@ -62,8 +78,12 @@ _ID: dict[str, Domain] = {**_N, "id": Integer(0, MOST_SENTENCES)}
 ACTION: Domain = Variant(
     "do",
     {
-        "accept": Record({**_ID, "labels": ListOf(Text(most=LONGEST_LABEL + 2), high=MOST_TOKENS)}),
-        "skip": Record(_ID),
+        "accept": Record(
+            {**_ID, "labels": Listed(Text(most=LONGEST_LABEL + 2), high=MOST_TOKENS)},
+            {"seconds": Real(0, 1e6), "offered": _COUNT, "kept": _COUNT},
+        ),
+        **{mark: Record(_ID) for mark in MARKS},
+        "comment": Record({**_ID, "text": Text(most=LONGEST_TEXT)}),
         "undo": Record(_N),
         "redo": Record(_N),
     },
@@ -72,26 +92,41 @@ ACTION: Domain = Variant(
 
 @dataclass
 class ProjectSettings:
-    """Settings of a project. `kind` is "spans" (IOB2 labels) or "tokens" (a label for every token)."""
+    """Settings of a project. `kind` is "spans" (IOB2 labels) or "tokens" (a label for every token).
+
+    Attributes:
+        details: Colour of each label, and its key and description if it has them.
+        renames: Renamed (`new`) and deleted label types, each with the numbers of entries of the journal and of
+            documents that it applies to.
+    """
 
     kind: str = "spans"
     labels: list[str] = field(default_factory=list)
+    details: dict[str, dict[str, Any]] = field(default_factory=dict)
+    renames: list[dict[str, Any]] = field(default_factory=list)
     learner: str = "mira"
     features: str = "default"
     strategy: str = "margin"
 
     def check(self) -> ProjectSettings:
-        """Return the settings, or raise a ParameterError if they are invalid."""
+        """Return the settings with a colour for each label, or raise a ParameterError if they are invalid."""
         if self.kind not in ("spans", "tokens"):
             raise ParameterError(f"kind={self.kind!r}: expected spans or tokens")
         for label in self.labels:
-            check_label(label)
+            check_label(label, self.kind)
         if len(set(self.labels)) != len(self.labels) or len(self.labels) > MOST_LABELS:
             raise ParameterError(f"labels: expected at most {MOST_LABELS} labels, each listed once")
+        found = {label: self.details[label] for label in self.labels if label in self.details}
+        used = [one["colour"] for one in found.values()]
+        for label in self.labels:
+            if label not in found:
+                used.append(min(range(COLOURS), key=used.count))  # an unused one, or one of the least used
+                found[label] = {"colour": used[-1]}
+        self.details = {label: found[label] for label in self.labels}
         return self
 
 
-def check_label(label: Any) -> str:
+def check_label(label: Any, kind: str = "spans") -> str:
     """Return a label type, or raise a ParameterError if it is not a valid name."""
     if (
         not isinstance(label, str)
@@ -102,6 +137,11 @@ def check_label(label: Any) -> str:
     ):
         raise ParameterError(
             f"label {label!r}: expected 1 to {LONGEST_LABEL} printable characters without spaces, other than O and _"
+        )
+    if kind == "spans" and re.match(r"[BI]-", label):
+        raise ParameterError(
+            f"label {label!r}: types of spans have no prefix, which marks the first token of a span. "
+            f"Use {label[2:]!r}"
         )
     return label
 

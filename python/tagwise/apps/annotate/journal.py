@@ -42,11 +42,16 @@ class Journal:
     Args:
         path: File, created if it does not exist.
         domain: Domain of an entry.
+        read_only: Whether to read the entries without a lock and without changing the file, while another process may
+            append to it.
     """
 
-    def __init__(self, path: str | os.PathLike[str], domain: Domain = ENTRY) -> None:
-        self.path, self._domain = os.fspath(path), domain
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+    def __init__(
+        self, path: str | os.PathLike[str], domain: Domain = ENTRY, *, read_only: bool = False
+    ) -> None:
+        self.path, self._domain, self.cut = os.fspath(path), domain, 0
+        flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
+        flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
         try:
             self._handle = os.open(self.path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
             if not stat.S_ISREG(os.fstat(self._handle).st_mode):
@@ -60,6 +65,10 @@ class Journal:
                 error.errno or 5,
             ) from error
         try:
+            if read_only:
+                self.entries, self._size = self._read()
+                self.close()
+                return
             self._lock()
             self.entries, size = self._read()
             self.cut = os.fstat(self._handle).st_size - size  # bytes of an incomplete line that were removed
@@ -68,7 +77,7 @@ class Journal:
                 os.fsync(self._handle)
             os.lseek(self._handle, size, os.SEEK_SET)
         except BaseException:
-            os.close(self._handle)
+            self.close()
             raise
         self._size = size
         flush_folder(os.path.dirname(self.path) or ".")
@@ -116,6 +125,8 @@ class Journal:
 
     def append(self, **entry: Any) -> dict[str, Any]:
         """Append an entry, which is on disk when this returns. An error leaves the journal unchanged."""
+        if self._handle < 0:
+            raise JournalError(f"{self.path}: the journal is open for reading only.")
         record = {"n": len(self.entries) + 1, **entry}
         line = sealed(record)
         if len(line) > LONGEST or self._size + len(line) > MOST:

@@ -8,13 +8,17 @@ learned again at once. Models are immutable: a new one replaces the model that m
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from tagwise.apps.annotate.project import Work
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import meant
+from tagwise.corpus import schemes
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.estimators import CRF, LEARNERS
 from tagwise.estimators.online import OnlineTagger
@@ -47,6 +51,47 @@ def fresh(name: str, epochs: int, **settings: Any) -> Any:
     if issubclass(kind, CRF):
         return kind(max_iter=ITERATIONS_PER_EPOCH * epochs, **settings)
     return kind(max_iter=epochs, **settings)
+
+
+def trained(work: Work, features: Any, **settings: Any) -> Any:
+    """Return a tagger that is trained from scratch on all labelled sentences of a project.
+
+    Raises:
+        ParameterError: No sentence is labelled.
+    """
+    corpus = work.corpus()
+    if not len(corpus):
+        raise ParameterError("no sentence is labelled, so there is no model to save. Label some first")
+    return fresh(work.settings.learner, EPOCHS, features=features, **settings).fit(corpus)
+
+
+def types_of(model: Model) -> list[str]:
+    """Return the types of spans of a model, or its labels if they do not mark spans."""
+    if not schemes.has_chunks(model.labels):
+        return list(model.labels)
+    return list(dict.fromkeys(kind for y in model.labels if (kind := schemes.split_label(y)[1])))
+
+
+def renamed_model(model: Model, names: Mapping[str, str]) -> Model:
+    """Return a model with renamed label types.
+
+    Raises:
+        ParameterError: Two labels of the model would have the same name.
+    """
+
+    def renamed(label: str) -> str:
+        tag, kind = schemes.split_label(label)
+        return (
+            f"{label[: len(label) - len(kind)]}{names.get(kind, kind)}"
+            if kind and tag
+            else names.get(label, label)
+        )
+
+    labels = tuple(renamed(label) for label in model.labels)
+    if len(set(labels)) < len(labels):
+        twice = next(y for k, y in enumerate(labels) if y in labels[:k])
+        raise ParameterError(f"two labels of the model would be {twice}. Map them to different ones")
+    return replace(model, labels=labels)
 
 
 class Learning:
@@ -85,6 +130,19 @@ class Learning:
         self._rerun = False  # whether to run it again afterwards
         self._thread: threading.Thread | None = None  # current training thread
         self._last: threading.Thread | None = None  # last training thread, which may still call `changed`
+
+    @property
+    def features(self) -> Any:
+        """Features of the tagger, in a form that estimators accept."""
+        return self._features
+
+    def rename(self, old: str, new: str | None) -> None:
+        """Rename a label type in the model that learning starts from, if no other label of it has the new name."""
+        with self._lock:
+            if self._start is not None and new is not None:
+                with contextlib.suppress(ParameterError):
+                    self._start = renamed_model(self._start, {old: new})
+                    self.model = self._start if self._tagger is None else self.model
 
     # --- at once ------------------------------------------------------------------------------------------
 

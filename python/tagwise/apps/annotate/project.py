@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tagwise.apps.annotate import folder as files
+from tagwise.apps.annotate.exports import exported
 from tagwise.apps.annotate.folder import (
     ACTION,
+    LONGEST_TEXT,
+    MOST_RENAMES,
     MOST_SENTENCES,
     MOST_TOKENS,
     OUTSIDE,
@@ -20,27 +25,37 @@ from tagwise.apps.annotate.folder import (
     ProjectSettings,
     check_label,
 )
+from tagwise.apps.annotate.history import ACTIONS, MARKS, History
 from tagwise.apps.annotate.journal import Journal, JournalError
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.parameters import meant
 from tagwise.base.writing import atomic
 from tagwise.corpus import schemes
-from tagwise.corpus.conllu import write_conllu
-from tagwise.corpus.formats import read, write
+from tagwise.corpus.formats import read
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.features.resolve import names_files
 
-#: Export formats with their file extensions.
-EXPORTS = {"conll": "tsv", "spans": "jsonl", "conllu": "conllu", "jsonl": "jsonl"}
-
 
 class Work:
-    """An open project. `accepted` maps sentence numbers to accepted labels, `given` has labels from documents."""
+    """An open project. `accepted` maps sentence numbers to accepted labels, `given` has labels from documents.
 
-    def __init__(self, folder: str | os.PathLike[str], settings: ProjectSettings | None = None) -> None:
+    Args:
+        folder: Folder of the project. It is created if it does not exist.
+        settings: Settings of a new project, and features that name files (see `features`).
+        read_only: Whether to read the folder as it is now, without changing it. Another process may have it open.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        settings: ProjectSettings | None = None,
+        *,
+        read_only: bool = False,
+    ) -> None:
         self.folder, self._requested = Path(folder), settings
-        begun = files.is_begun(self.folder)
-        self.journal = Journal(self.folder / "journal.jsonl", ACTION)
+        begun = read_only or files.is_begun(self.folder)
+        # The journal is read before the settings, so that these have all labels and documents of its entries.
+        self.journal = Journal(self.folder / "journal.jsonl", ACTION, read_only=read_only)
         try:
             self._files: list[dict[str, Any]] = []  # entries of documents in `work.json`
             if begun:
@@ -50,23 +65,54 @@ class Work:
                 self._save(self.settings)
             self.sentences: list[Sentence] = []
             self.documents: list[tuple[str, range]] = []
+            self.titles: list[str] = []  # name of the document inside its file, by sentence, or an empty text
             self._by_content: dict[Hashable, list[int]] = {}  # sentences by content
             self.given: dict[int, list[str]] = {}
-            self.accepted: dict[int, list[str]] = {}
+            self.history = History()
             self._acceptance_order: dict[int, int] = {}  # order of acceptance by sentence
             self._n_acceptances = 0
             self.n_labelled = 0  # number of sentences in `labelled`
             self.n_given = 0  # number of sentences with labels from a document that are not accepted
             for file in self._files:
                 self._add(file)
-            self.skipped: list[int] = []
-            self._done: list[dict[str, Any]] = []  # actions to undo, the last one first
-            self._undone: list[dict[str, Any]] = []
-            for entry in self.journal.entries:
-                self._replay(entry)
+            self._replay_all()
         except BaseException:
             self.journal.close()
             raise
+
+    def _replay_all(self) -> None:
+        """Replay the journal, with each renaming of labels at its place."""
+        renames = list(self.settings.renames)
+        known = {*self.settings.labels, *(one["old"] for one in renames)}
+        for entry in self.journal.entries:
+            while renames and renames[0]["entries"] < entry["n"]:
+                self.history.relabel(self._renaming(renames.pop(0)))
+            self._replay(entry, known)
+        for one in renames:
+            self.history.relabel(self._renaming(one))
+        for i, labels in self.accepted.items():
+            try:
+                self.check(i, labels)
+            except ParameterError as error:
+                raise JournalError(
+                    f"{self.journal.path}: {error}. The journal belongs to another project."
+                ) from error
+
+    @property
+    def accepted(self) -> dict[int, list[str]]:
+        """Accepted labels by sentence."""
+        return self.history.accepted
+
+    @property
+    def skipped(self) -> list[int]:
+        """Postponed sentences, in the order of skipping."""
+        return self.marked("skip")
+
+    @property
+    def identity(self) -> str:
+        """Short name of the project, which differs between folders and texts, for drafts in the browser."""
+        parts = [str(self.folder.resolve()), *(str(one["crc32"]) for one in self._files[:1])]
+        return f"{zlib.crc32(' '.join(parts).encode()):08x}"
 
     # --- settings -----------------------------------------------------------------------------------------
 
@@ -98,8 +144,73 @@ class Work:
 
     def add_label(self, label: str) -> None:
         """Add a label type."""
-        if check_label(label) not in self.settings.labels:
+        if check_label(label, self.settings.kind) not in self.settings.labels:
             self.set(labels=[*self.settings.labels, label])
+
+    def change_label(self, label: str, *, place: int | None = None, **details: Any) -> None:
+        """Change colour, key and description of a label type, or move it to another place."""
+        labels = list(self.settings.labels)
+        self._check_known(label)
+        changed = {**self.settings.details[label], **details}
+        if key := changed.get("key"):
+            for other, one in self.settings.details.items():
+                if other != label and one.get("key") == key:
+                    raise ParameterError(f"the key {key!r} is that of {other}. Choose another one")
+        if place is not None:
+            labels.remove(label)
+            labels.insert(place, label)
+        found = {name: value for name, value in changed.items() if value not in ("", None)}
+        self.set(labels=labels, details={**self.settings.details, label: found})
+
+    def _check_known(self, label: str) -> None:
+        if label not in self.settings.labels:
+            raise ParameterError(
+                f"unknown label {label!r}{meant(label, self.settings.labels)}. "
+                f"Use one of {' '.join(self.settings.labels)}"
+            )
+
+    def rename_label(self, old: str, new: str | None) -> None:
+        """Rename a label type in all labelled sentences, merge it with another one, or delete it (None).
+
+        Spans of a deleted type are removed. The documents and the journal do not change: `work.json` records the
+        renaming with the entries and documents that it applies to.
+        """
+        self._check_known(old)
+        if new == old:
+            return
+        settings = self.settings
+        if new is not None:
+            check_label(new, settings.kind)
+        elif settings.kind == "tokens" and any(old in labels for labels in self.labelled.values()):
+            raise ParameterError(f"tokens have the label {old}, and every token needs one. Rename it instead")
+        labels = [new if y == old else y for y in settings.labels if y != new]
+        details = dict(settings.details)
+        if new is not None:
+            details[new] = details.get(new, details[old])
+        one: dict[str, Any] = {
+            "entries": len(self.journal.entries),
+            "documents": len(self._files),
+            "old": old,
+        }
+        if new is not None:
+            one["new"] = new
+        if len(settings.renames) >= MOST_RENAMES:
+            raise ParameterError(f"labels were renamed {MOST_RENAMES:,} times. Start another folder")
+        self.set(
+            labels=[y for y in labels if y is not None], details=details, renames=[*settings.renames, one]
+        )
+        rename = self._renaming(one)
+        self.history.relabel(rename)
+        self.given = {i: rename(found) for i, found in self.given.items()}
+
+    def _renaming(self, one: Mapping[str, Any]) -> Callable[[list[str]], list[str]]:
+        """Return the function on labels of tokens that renames or deletes a type."""
+        old, new = one["old"], one.get("new")
+        if self.settings.kind == "tokens":
+            table = {old: new or OUTSIDE}
+        else:
+            table = {f"{tag}-{old}": OUTSIDE if new is None else f"{tag}-{new}" for tag in "BI"}
+        return lambda labels: [table.get(y, y) for y in labels]
 
     # --- documents ----------------------------------------------------------------------------------------
 
@@ -109,11 +220,17 @@ class Work:
         others = sum(one["bytes"] for one in self._files if one is not file)
         corpus = files.read_document(self.folder, file, others)
         self._check_size(corpus)
+        number = len(self.documents)
+        renames = [self._renaming(one) for one in self.settings.renames if one["documents"] > number]
         for i, sentence in enumerate(corpus, first):
             labels = sentence.fields.get("label")
             if labels is not None and UNKNOWN not in labels:
+                for rename in renames:
+                    labels = rename(labels)
                 self.given[i] = labels
             bare = {name: column for name, column in sentence.fields.items() if name != "label"}
+            title = sentence.doc if sentence.doc is not None else self.titles[-1] if i > first else ""
+            self.titles.append(title)
             self.sentences.append(Sentence(bare, doc=sentence.doc, meta=sentence.meta))
             self._by_content.setdefault(_content(bare), []).append(i)
         places = range(first, len(self.sentences))
@@ -184,98 +301,106 @@ class Work:
 
     # --- actions ------------------------------------------------------------------------------------------
 
-    def _replay(self, entry: dict[str, Any]) -> None:
-        do, where = entry["do"], f"{self.journal.path}, line {entry['n']}"
-        if do in ("accept", "skip"):
+    def _replay(self, entry: dict[str, Any], known: Collection[str]) -> None:
+        do, n = entry["do"], entry["n"]
+        where, history = f"{self.journal.path}, line {n}", self.history
+        if do in ACTIONS:
             try:
-                self._check(entry["id"], entry.get("labels"))
+                self.check(entry["id"], entry.get("labels"), known)
             except ParameterError as error:
                 raise JournalError(
                     f"{where}: {error}. The journal belongs to another project, or is damaged."
                 ) from error
-            self._undone.clear()
-            self._apply({"do": do, "id": entry["id"], "labels": entry.get("labels", [])})
-        elif do == "undo" and self._done:
-            self._revert()
-        elif do == "redo" and self._undone:
-            self._apply(self._undone.pop())
-        else:
+            self._apply(entry, n)
+        elif (i := history.next_undo if do == "undo" else history.next_redo) is None:
             raise JournalError(
                 f"{where}: there is no action to {do}. The journal is damaged. Restore it from a copy."
             )
-
-    def _apply(self, action: dict[str, Any]) -> None:
-        i = action["id"]
-        self._done.append({**action, "before": self.accepted.get(i)})
-        if action["do"] == "accept":
-            self._set_labels(i, list(action["labels"]))
         else:
-            self.skipped.append(i)
+            self._walk(do, i, n)
 
-    def _set_labels(self, i: int, labels: list[str] | None) -> None:
-        """Set or remove the accepted labels of a sentence, and update the counts of sentences with the same content."""
+    @contextlib.contextmanager
+    def _counted(self, i: int) -> Iterator[None]:
+        """Update the counts of labelled sentences for a change of sentence i, and of those with the same content."""
         self.n_labelled -= self._labelled_like(i)
-        self.n_given -= i in self.given and i not in self.accepted
-        if labels is None:
-            del self.accepted[i], self._acceptance_order[i]
-        else:
-            self.accepted[i] = labels
+        self.n_given -= self._is_given(i)
+        yield
+        if i in self.accepted:
             self._n_acceptances += 1
             self._acceptance_order.setdefault(i, self._n_acceptances)
+        else:
+            self._acceptance_order.pop(i, None)
         self.n_labelled += self._labelled_like(i)
-        self.n_given += i in self.given and i not in self.accepted
+        self.n_given += self._is_given(i)
+
+    def _apply(self, action: Mapping[str, Any], n: int) -> None:
+        with self._counted(action["id"]):
+            self.history.apply(action, n)
+
+    def _walk(self, do: str, i: int, n: int) -> None:
+        with self._counted(i):
+            (self.history.undo if do == "undo" else self.history.redo)(n)
 
     def _labelled_like(self, i: int) -> int:
         """Count the labelled sentences with the same content: all of them, if one is accepted."""
-        alike = self.duplicates(i)
+        alike, marks = self.duplicates(i), self.history.marks
+        if any(marks.get(j) == "reject" for j in alike):
+            return 0
         return len(alike) if any(j in self.accepted for j in alike) else sum(j in self.given for j in alike)
 
-    def _revert(self) -> dict[str, Any]:
-        action = self._done.pop()
-        self._undone.append({name: action[name] for name in ("do", "id", "labels")})
-        if action["do"] == "skip":
-            self.skipped.remove(action["id"])
-        else:
-            self._set_labels(action["id"], action["before"])
-        return action
+    def _is_given(self, i: int) -> bool:
+        """Return whether sentence i has labels from a document that are not accepted."""
+        return i in self.given and i not in self.accepted
 
-    def accept(self, i: int, labels: Sequence[str]) -> None:
-        """Accept the labels of a sentence. They are on disk when this returns."""
-        self._check(i, labels)
-        action = {"do": "accept", "id": i, "labels": list(labels)}
-        self.journal.append(**action)
-        self._undone.clear()
-        self._apply(action)
+    def _do(self, action: dict[str, Any]) -> None:
+        self._apply(action, self.journal.append(**action)["n"])
+
+    def accept(self, i: int, labels: Sequence[str], **effort: float) -> None:
+        """Accept the labels of a sentence. They are on disk when this returns.
+
+        `effort` has the seconds that it took, the number of proposed spans (`offered`) and of those that were `kept`.
+        """
+        self.check(i, labels)
+        self._do({"do": "accept", "id": i, "labels": list(labels), **effort})
+
+    def mark(self, i: int, mark: str) -> None:
+        """Postpone (skip), flag or reject a sentence."""
+        self.check(i, None)
+        if mark not in MARKS:
+            raise ParameterError(f"mark={mark!r}: expected one of {', '.join(MARKS)}")
+        self._do({"do": mark, "id": i})
 
     def skip(self, i: int) -> None:
         """Postpone a sentence."""
-        self._check(i, None)
-        self.journal.append(do="skip", id=i)
-        self._undone.clear()
-        self._apply({"do": "skip", "id": i, "labels": []})
+        self.mark(i, "skip")
+
+    def comment(self, i: int, text: str) -> None:
+        """Set the comment of a sentence. An empty text removes it."""
+        self.check(i, None)
+        if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+            raise ParameterError(f"comment: expected a text of at most {LONGEST_TEXT:,} characters")
+        self._do({"do": "comment", "id": i, "text": text})
 
     def undo(self) -> int | None:
         """Undo the last action, and return the number of its sentence, or None if there is no action."""
-        if not self._done:
-            return None
-        self.journal.append(do="undo")
-        return int(self._revert()["id"])
+        return self._back("undo", self.history.next_undo)
 
     def redo(self) -> int | None:
         """Redo the last undone action, and return the number of its sentence, or None if there is no action."""
-        if not self._undone:
-            return None
-        self.journal.append(do="redo")
-        action = self._undone.pop()
-        self._apply(action)
-        return int(action["id"])
+        return self._back("redo", self.history.next_redo)
+
+    def _back(self, do: str, i: int | None) -> int | None:
+        if i is not None:
+            self._walk(do, i, self.journal.append(do=do)["n"])
+        return i
 
     @property
     def undoable(self) -> tuple[bool, bool]:
         """Whether there are actions to undo and to redo."""
-        return bool(self._done), bool(self._undone)
+        return self.history.next_undo is not None, self.history.next_redo is not None
 
-    def _check(self, i: Any, labels: Sequence[str] | None) -> None:
+    def check(self, i: Any, labels: Sequence[str] | None, known: Collection[str] | None = None) -> None:
+        """Raise a ParameterError if there is no sentence i, or if it cannot have these labels of `known` types."""
         if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < len(self.sentences):
             raise ParameterError(f"sentence {i!r}: expected a number from 0 to {len(self.sentences) - 1}")
         if labels is None:
@@ -284,7 +409,7 @@ class Work:
             raise ParameterError(
                 f"sentence {i}: {len(labels)} labels for {len(self.sentences[i])} tokens. Give one label per token"
             )
-        known = set(self.settings.labels)
+        known = self.settings.labels if known is None else known
         for t, label in enumerate(labels):
             tag, kind = schemes.split_label(label) if isinstance(label, str) else ("", "")
             valid = label == OUTSIDE or (tag in ("B", "I") and kind in known)
@@ -307,17 +432,31 @@ class Work:
     def labelled(self) -> dict[int, list[str]]:
         """Return the labels of all labelled sentences. Accepted labels override those of documents.
 
-        A sentence without labels gets those of an accepted sentence with the same content.
+        A sentence without labels gets those of the first accepted sentence with the same content. Rejected sentences
+        are left out.
         """
         found = {**self.given, **self.accepted}
         if len(self._by_content) < len(self.sentences):
-            for i, labels in self.accepted.items():
+            for i in sorted(self.accepted, key=self._acceptance_order.__getitem__):
                 for j in self.duplicates(i):
-                    found.setdefault(j, labels)
+                    found.setdefault(j, self.accepted[i])
+        for i in self.marked("reject"):
+            for j in self.duplicates(i):
+                found.pop(j, None)
         return found
+
+    def marked(self, *marks: str) -> list[int]:
+        """Return the sentences with one of these marks, in the order of marking."""
+        return [i for i, mark in self.history.marks.items() if mark in marks]
+
+    def version(self, i: int) -> int:
+        """Return the number of the last action on sentence i or one with the same content, 0 for none."""
+        return max(self.history.changed.get(j, 0) for j in self.duplicates(i))
 
     def labels_of(self, i: int) -> list[str] | None:
         """Return the entry of `labelled` for one sentence, without computing all others."""
+        if any(self.history.marks.get(j) == "reject" for j in self.duplicates(i)):
+            return None
         own = self.accepted.get(i, self.given.get(i))
         if own is not None:
             return own
@@ -325,10 +464,13 @@ class Work:
         return self.accepted[min(alike, key=self._acceptance_order.__getitem__)] if alike else None
 
     def unlabelled(self) -> Iterator[int]:
-        """Yield the sentences without labels, the first of those with the same content."""
-        found = self.labelled
+        """Yield the sentences without labels and flags, the first of those with the same content."""
+        found, closed = self.labelled, set(self.marked("flag", "reject"))
         for places in self._by_content.values():
-            if (first := next((i for i in places if i not in found), None)) is not None:
+            if (
+                closed.isdisjoint(places)
+                and (first := next((i for i in places if i not in found), None)) is not None
+            ):
                 yield first
 
     def corpus(self, places: Sequence[int] | None = None) -> Corpus:
@@ -339,24 +481,7 @@ class Work:
 
     def export(self, format: str, name: str | None = None) -> bytes:
         """Return the labelled sentences of all documents or of one in a format."""
-        if format not in EXPORTS:
-            raise ParameterError(
-                f"format={format!r}{meant(format, EXPORTS)}: expected one of {', '.join(EXPORTS)}"
-            )
-        labelled = self.labelled
-        places = [i for title, span in self.documents if name in (None, title) for i in span if i in labelled]
-        if format == "spans" and self.settings.kind != "spans":
-            raise ParameterError(
-                "format='spans': the labels of this project do not mark spans. Use conll, conllu or jsonl"
-            )
-        out = io.BytesIO()
-        if format == "conllu":  # spans have no column of their own, so they go to MISC
-            write_conllu(
-                self.corpus(places), out, label_column="misc" if self.settings.kind == "spans" else "upos"
-            )
-        else:
-            write(self.corpus(places), out, format)
-        return out.getvalue()
+        return exported(self, format, name)
 
     def save(self, path: str | os.PathLike[str], format: str) -> None:
         """Export to a file."""

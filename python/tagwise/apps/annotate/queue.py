@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from tagwise.apps.annotate.ranking import View, priorities, strategy_of
 
-#: Number of sentences that are ranked at a time: during a request, without a model (file order, search), and in the
-#: background.
+#: Number of sentences that are ranked at a time: during a request, without a model (file order), and in the background.
 FIRST, FIRST_UNSCORED, SLICE = 32, 20_000, 128
 
 
@@ -46,7 +45,7 @@ class Queue:
         self.scores = np.full(n, -np.inf)
         self._version = np.full(n, -1, dtype=np.int64)
         self._now = -1  # target version of the ranks
-        self._key: tuple[Any, ...] = ()
+        self._strategy = ""  # strategy of the ranks
 
     def extend(self, n: int) -> None:
         """Extend the queue to n sentences. New ones are open."""
@@ -75,9 +74,8 @@ class Queue:
 
     def next_slice(self, strategy: str, view: View, version: int, most: int = SLICE) -> Slice | None:
         """Return the next slice to rank, or None if all ranks are current."""
-        key = (strategy, view.search)
-        if key != self._key:
-            self._key = key
+        if strategy != self._strategy:
+            self._strategy = strategy
             self._version[:] = -1
         by_place = not strategy_of(strategy).learned or view.model is None
         self._now = 0 if by_place else version
@@ -90,7 +88,7 @@ class Queue:
 
     def store(self, done: Slice, scores: NDArray[np.float64]) -> bool:
         """Store the ranks of a slice, unless strategy or model have changed since, and return whether it did."""
-        if (done.strategy, done.view.search) != self._key or done.version != self._now:
+        if done.strategy != self._strategy or done.version != self._now:
             return False
         self.scores[done.places] = scores
         self._version[done.places] = done.version

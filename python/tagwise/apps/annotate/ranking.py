@@ -32,12 +32,11 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class View:
-    """Input of a strategy: the model, a second one, the words of accepted sentences and the search text."""
+    """Input of a strategy: the model, a second one, and the words of accepted sentences."""
 
     model: Model | None
     second: Model | None = None
     seen: Collection[str] = frozenset()
-    search: str = ""
     n_jobs: int = 0
 
 
@@ -94,13 +93,6 @@ def _in_order(view: View, X: Sequence[Any], first: int) -> Scores:
     return -np.arange(first, first + len(X), dtype=np.float64)
 
 
-def _searched(view: View, X: Sequence[Any], first: int) -> Scores:
-    """Put the sentences that contain the search text first, each part in file order."""
-    text = view.search.casefold()
-    hits = [text in " ".join(words).casefold() for words in Inputs.of(X).words("search")]
-    return _in_order(view, X, first) + np.where(hits, 1e9, 0.0)
-
-
 @dataclass(frozen=True)
 class Strategy:
     """A strategy: description, function, and whether it needs a model."""
@@ -114,12 +106,11 @@ class Strategy:
 STRATEGIES: Mapping[str, Strategy] = {
     one.name: one
     for one in (
-        Strategy("margin", "smallest margin of the two best labellings", _margin),
-        Strategy("span", "least probable span", _span),
-        Strategy("committee", "where two learners disagree", _committee),
-        Strategy("diversity", "least certain about new words", _diverse),
-        Strategy("order", "in the order of the file", _in_order, learned=False),
-        Strategy("search", "matches of the search first", _searched, learned=False),
+        Strategy("margin", "Most useful first (recommended)", _margin),
+        Strategy("span", "Least sure label first", _span),
+        Strategy("committee", "Where two taggers disagree", _committee),
+        Strategy("diversity", "New words first", _diverse),
+        Strategy("order", "File order", _in_order, learned=False),
     )
 }
 

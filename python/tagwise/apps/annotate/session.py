@@ -9,43 +9,46 @@ layer above (`app`).
 from __future__ import annotations
 
 import contextlib
-import json
+import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+from tagwise.apps.annotate import views
+from tagwise.apps.annotate.curve import keep_curve, read_curve, score_of
 from tagwise.apps.annotate.folder import OUTSIDE
-from tagwise.apps.annotate.learning import Learning, fresh
+from tagwise.apps.annotate.learning import Learning, fresh, trained, types_of
 from tagwise.apps.annotate.mistakes import suspects
-from tagwise.apps.annotate.project import EXPORTS, Work
+from tagwise.apps.annotate.patterns import Patterns
+from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.queue import FIRST, FIRST_UNSCORED, Queue
-from tagwise.apps.annotate.ranking import STRATEGIES, View, strategy_of
+from tagwise.apps.annotate.ranking import View, strategy_of
+from tagwise.apps.annotate.views import SHOWN
 from tagwise.apps.annotate.why import spans_of, why
-from tagwise.base.domains import Domain, Integer, ListOf, Real, Record
 from tagwise.base.exceptions import FileError, ParameterError, TagwiseError
-from tagwise.base.files.regular import read_regular
-from tagwise.base.files.sealed import parsed
+from tagwise.base.files.regular import open_regular, read_regular
 from tagwise.base.parameters import meant
-from tagwise.base.writing import write_text
 from tagwise.corpus import schemes
-from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.decoding.confidence import confidences
-from tagwise.decoding.plan import Query
-from tagwise.estimators import has_probabilities
-from tagwise.features.inputs import Inputs
+from tagwise.corpus.sentence import Corpus
 from tagwise.model.model import Model
 
-#: File with the scores on the dev corpus, in the folder of the project.
-CURVE = "curve.jsonl"
-#: Its maximum size in bytes, and the schema of a line.
-MOST_CURVE = 1 << 20
-POINT: Domain = Record({"sentences": Integer(0, 2**53), "score": Real(0.0, 1.0)})
-
+#: File with guidelines in the folder of the project, and its maximum size in bytes.
+GUIDELINES, MOST_GUIDELINES = "guidelines.md", 1 << 20
+#: Longest time in seconds that counts for one sentence, number of proposals that are remembered, and least number of
+#: labelled sentences to look for mistakes.
+LONGEST_PAUSE, REMEMBERED, MISTAKES = 300.0, 64, 50
 #: Seconds after a response in which background work pauses while the page draws the next sentence.
 DRAWING = 0.05
-#: Number of sentences of the queue that are shown, and maximum length of a search text.
-SHOWN, LONGEST_SEARCH = 12, 200
+
+
+class Conflict(TagwiseError):
+    """A sentence was changed by somebody else. `present` is the sentence as it is now."""
+
+    def __init__(self, sentence: dict[str, Any]) -> None:
+        super().__init__("this sentence was changed in another tab. Choose one of the two versions")
+        self.present = sentence
 
 
 class Session:
@@ -54,31 +57,46 @@ class Session:
     Args:
         work: The project.
         model: Model that makes the first proposals and whose weights learning starts from.
+        proposed: Label types of the model that become label types of the project. None adds all of them.
         dev: Corpus to score while labelling.
+        patterns: Terms that pre-label sentences.
+        guidelines: Markdown file for annotators. None uses `guidelines.md` of the project, if there is one.
         n_jobs: Number of threads. None uses all cores.
     """
 
     def __init__(
-        self, work: Work, *, model: Model | None = None, dev: Corpus | None = None, n_jobs: int | None = 1
+        self,
+        work: Work,
+        *,
+        model: Model | None = None,
+        proposed: Sequence[str] | None = None,
+        dev: Corpus | None = None,
+        patterns: Patterns | None = None,
+        guidelines: str | os.PathLike[str] | None = None,
+        n_jobs: int | None = 1,
     ) -> None:
         self.work, self.dev, self._n_jobs = work, dev, n_jobs
+        self.patterns, self.guidelines = patterns, _guidelines(work, guidelines)
+        for label in () if patterns is None else patterns.labels:
+            work.add_label(label)
         settings = work.settings
         self.learning = Learning(
             settings.learner, work.features if model is None else settings.features, model, n_jobs
         )
         self.learning.changed = self._settled
         if model is not None:
-            self._labels_of(model)
+            self._labels_of(model, proposed)
         self.queue = Queue(work.sentences)
         self._reopen(range(len(work.sentences)))
-        self.search = ""
-        self.curve = _read_curve(work)
+        self.paces = _kept_paces(work)
+        self._offered: dict[int, set[tuple[int, int, str]]] = {}  # last proposals by sentence
+        self.curve = read_curve(work.folder)
         self.notify: Callable[[str, dict[str, Any]], object] = lambda kind, data: None  # events for pages
         self._lock = threading.RLock()
         self._wake, self._ended = threading.Event(), False
         self._idle = threading.Event()  # set while no request is in progress, so that background work can run
         self._idle.set()
-        self._drawn = 0.0  # time at which the page should have drawn the last response
+        self._drawn = time.monotonic()  # time at which the page should have drawn the last response
         self._known_words = {word for i in work.labelled for word in work.sentences[i].tokens}
         if work.labelled:
             self.learning.settle(self._corpus, wait=True)
@@ -86,15 +104,11 @@ class Session:
         self._ranker = threading.Thread(target=self._background, daemon=True)
         self._ranker.start()
 
-    def _labels_of(self, model: Model) -> None:
-        """Add the label types of a model to the project."""
-        if schemes.has_chunks(model.labels):
-            found = [kind for y in model.labels if (kind := schemes.split_label(y)[1])]
-        else:
-            found = list(model.labels)
-            if self.work.settings.kind == "spans" and not self.work.settings.labels:
-                self.work.set(kind="tokens")
-        for label in dict.fromkeys(found):
+    def _labels_of(self, model: Model, proposed: Sequence[str] | None) -> None:
+        """Add the label types of a model to the project, all of them or the proposed ones."""
+        if not schemes.has_chunks(model.labels) and not self.work.settings.labels:
+            self.work.set(kind="tokens")
+        for label in types_of(model) if proposed is None else proposed:
             self.work.add_label(label)
 
     def _corpus(self) -> Corpus:
@@ -132,97 +146,49 @@ class Session:
     def state(self, focus: int | None = None) -> dict[str, Any]:
         """Return the state of the page: the sentence in focus (by default the first of the queue), queue and counts."""
         with self._lock:
-            order = self._order()
-            current = order[0] if focus is None and order else focus
-            undo, redo = self.work.undoable
-            return {
-                "sentence": None if current is None else self.shown(current),
-                "queue": [self._brief(i) for i in order],
-                "counts": {
-                    "sentences": len(self.work.sentences),
-                    "accepted": len(self.work.accepted),
-                    "given": self.work.n_given,
-                    "open": int(self.queue.open.sum()),
-                    "stale": self.queue.stale,
-                },
-                "settings": {
-                    "kind": self.work.settings.kind,
-                    "labels": self.work.settings.labels,
-                    "learner": self.work.settings.learner,
-                    "strategy": self.work.settings.strategy,
-                    "search": self.search,
-                },
-                "strategies": [{"name": one.name, "title": one.title} for one in STRATEGIES.values()],
-                "documents": [
-                    {"name": name, "sentences": len(places)} for name, places in self.work.documents
-                ],
-                "exports": [f for f in EXPORTS if f != "spans" or self.work.settings.kind == "spans"],
-                "undo": undo,
-                "redo": redo,
-                "curve": self.curve,
-                "dev": self.dev is not None,
-                "busy": self.learning.busy,
-                "failed": self.learning.failed,
-                "version": self.learning.version,
-            }
+            return views.state(self, focus)
 
-    def _order(self) -> list[int]:
+    def listed(self, tab: str, search: str = "", offset: int = 0) -> dict[str, Any]:
+        """Return a part of a list of sentences, those that contain a text."""
+        with self._lock:
+            return views.listed(self, tab, search, offset)
+
+    def summary(self) -> dict[str, Any]:
+        """Return spans by type, time, and agreement with the proposals of the tagger."""
+        with self._lock:
+            return views.summary(self)
+
+    def label_counts(self) -> dict[str, int]:
+        """Return the number of spans (or tokens) of each label type."""
+        with self._lock:
+            return views.label_counts(self)
+
+    def order(self) -> list[int]:
         """Return the head of the queue. Skipped sentences come last, in the order of skipping."""
-        later = {i: n for n, i in enumerate(self.work.skipped)}
-        order = [i for i in self.queue.order(SHOWN + len(later)) if i not in later]
-        if len(order) < SHOWN:
-            order += sorted((i for i in later if self.queue.open[i]), key=lambda i: later[i])
-        return order[:SHOWN]
+        later = set(self.work.skipped)
+        found = [i for i in self.queue.order(SHOWN + len(later)) if i not in later]
+        return (found + views.skipped_ones(self))[:SHOWN] if len(found) < SHOWN else found[:SHOWN]
 
-    def _brief(self, i: int) -> dict[str, Any]:
-        text = " ".join(self.work.sentences[i].tokens)
-        score = float(self.queue.scores[i])
-        return {"id": i, "text": text if len(text) <= 120 else text[:119] + "…", "score": _finite(score)}
+    def offer(self, i: int, proposed: list[dict[str, Any]]) -> None:
+        """Remember the proposal of a sentence, which accepted labels are compared with."""
+        self._offered.pop(i, None)
+        self._offered[i] = {(one["begin"], one["end"], one["label"]) for one in proposed}
+        if len(self._offered) > REMEMBERED:
+            del self._offered[next(iter(self._offered))]
 
-    def shown(self, i: int) -> dict[str, Any]:
-        """Return a sentence with its labels and the proposed ones."""
-        self.work._check(i, None)
-        sentence, kind = self.work.sentences[i], self.work.settings.kind
-        labelled = self.work.labels_of(i)
-        proposed = self.proposal(sentence)
-        return {
-            "id": i,
-            "tokens": sentence.tokens,
-            "document": next((name for name, places in self.work.documents if i in places), ""),
-            "accepted": i in self.work.accepted,
-            "spans": None if labelled is None else spans_of(labelled, kind),
-            "proposal": proposed,
-            "version": self.learning.version,
-        }
-
-    def proposal(self, sentence: Sentence) -> list[dict[str, Any]]:
-        """Return the spans (or labels of tokens) that the model proposes, each with its exact probability.
-
-        The probability is None if the scores of the learner are not probabilities.
-        """
-        model, kind = self.learning.model, self.work.settings.kind
-        if model is None or not len(sentence):
-            return []
-        X = Inputs.of([sentence])
-        found = confidences(model.plan(X, Query(n_jobs=1)))[0]
-        sure = has_probabilities(model)
-        if kind == "tokens":
-            return [
-                {"begin": t, "end": t + 1, "label": y, "probability": float(p) if sure else None}
-                for t, (y, p) in enumerate(zip(found.labels, found.tokens))
-                if y in self.work.settings.labels
-            ]
-        return [
-            {"begin": one.begin, "end": one.end, "label": one.type, "probability": float(p) if sure else None}
-            for one, p in found.chunks
-            if one.type in self.work.settings.labels
-        ]
+    def read_guidelines(self) -> str:
+        """Return the text of the guidelines, as the file is now."""
+        if self.guidelines is None:
+            raise ParameterError("there are no guidelines. Start with --guidelines FILE")
+        return read_regular(self.guidelines, MOST_GUIDELINES, FileError, "Give another file.").decode(
+            "utf-8-sig", "replace"
+        )
 
     # --- actions ------------------------------------------------------------------------------------------
 
     def labels_from(self, i: Any, spans: Any) -> list[str]:
         """Return the labels of tokens for the spans of a request, which are objects with begin, end and label."""
-        self.work._check(i, None)
+        self.work.check(i, None)
         n = len(self.work.sentences[i])
         if not isinstance(spans, list) or len(spans) > n:
             raise ParameterError(f"spans: expected a list of at most {n} spans, one per token")
@@ -250,12 +216,27 @@ class Session:
             raise ParameterError(f"token {labels.index(OUTSIDE)} has no label. Label every token")
         return labels
 
-    def accept(self, i: Any, spans: Any) -> dict[str, Any]:
-        """Accept the labels of a sentence, learn it, and return the state with the next sentence."""
+    def accept(
+        self, i: Any, spans: Any, version: int | None = None, then: int | None = None
+    ) -> dict[str, Any]:
+        """Accept the labels of a sentence, learn it, and return the state with the next sentence.
+
+        Args:
+            i: Number of the sentence.
+            spans: Objects with begin, end and label.
+            version: Version of the sentence that the labels are based on. None accepts them for any version.
+            then: Sentence to show next. None shows the first of the queue.
+
+        Raises:
+            Conflict: The sentence has changed since.
+        """
         with self._request():
             labels = self.labels_from(i, spans)
+            self._check_version(i, version)
             begin, cpu = time.perf_counter(), time.thread_time()
-            self.work.accept(i, labels)
+            effort = self._effort(i, labels)
+            self.work.accept(i, labels, **effort)
+            self.paces.append(effort["seconds"])
             written = time.perf_counter()
             self.queue.close(self.work.duplicates(i))
             sentence = self.work.sentences[i]
@@ -263,9 +244,9 @@ class Session:
             before = time.thread_time()
             learned = self.learning.learn(sentence, labels)
             learning = time.thread_time() - before
-            self._after()
+            self._after(i)
             ranked = time.perf_counter()
-            out = self.state()
+            out = self.state(then)
             end = time.perf_counter()
             out["milliseconds"] = {
                 "journal": 1e3 * (written - begin),
@@ -278,11 +259,44 @@ class Session:
             }
             return out
 
+    def _check_version(self, i: int, version: int | None) -> None:
+        if version is not None and version != self.work.version(i):
+            raise Conflict(views.shown(self, i))
+
+    def _effort(self, i: int, labels: list[str]) -> dict[str, float]:
+        """Return the seconds since the last response, and the numbers of proposed spans and of those kept."""
+        out: dict[str, float] = {"seconds": round(min(time.monotonic() - self._drawn, LONGEST_PAUSE), 1)}
+        offered = self._offered.pop(i, None)
+        if offered is not None and (self.learning.model is not None or self.patterns is not None):
+            found = set(spans_of(labels, self.work.settings.kind))
+            out |= {"offered": len(offered), "kept": len(offered & found)}
+        return out
+
+    def mark(self, i: Any, mark: str, then: int | None = None) -> dict[str, Any]:
+        """Postpone (skip), flag or reject a sentence, and return the state with the next one."""
+        with self._request():
+            labelled = None if mark != "reject" else self.work.labels_of(i) if self._is_place(i) else None
+            self.work.mark(i, mark)
+            if mark != "skip":
+                self._reopen(self.work.duplicates(i))
+            if labelled is not None:  # only training from scratch forgets a sentence
+                self.learning.settle(self._corpus)
+            self._after(i)
+            return self.state(then)
+
+    def _is_place(self, i: Any) -> bool:
+        return type(i) is int and 0 <= i < len(self.work.sentences)
+
     def skip(self, i: Any) -> dict[str, Any]:
         """Postpone a sentence, and return the state with the next one."""
+        return self.mark(i, "skip")
+
+    def comment(self, i: Any, text: Any) -> dict[str, Any]:
+        """Set the comment of a sentence, and return the state with this sentence."""
         with self._request():
-            self.work.skip(i)
-            return self.state()
+            self.work.comment(i, text)
+            self._after(i)
+            return self.state(i)
 
     def undo(self) -> dict[str, Any]:
         """Undo the last action. Its sentence comes into focus, with the labels it had."""
@@ -294,48 +308,69 @@ class Session:
 
     def _back(self, action: Callable[[], int | None], follow: bool = True) -> dict[str, Any]:
         with self._request():
-            before = dict(self.work.accepted)
+            following = self.work.history.next_undo if follow else self.work.history.next_redo
+            previous = None if following is None else self.work.labels_of(following)
             i = action()
             if i is None:
                 return self.state()
-            previous = before.get(i)
             self._reopen(self.work.duplicates(i))
             labels = self.work.labels_of(i)
             if labels is not None and labels != previous:
                 self.learning.learn(self.work.sentences[i], labels)
-            elif previous is not None:  # only training from scratch forgets a sentence
+            elif previous is not None and labels is None:  # only training from scratch forgets a sentence
                 self.learning.settle(self._corpus)
-            self._after()
-            out = self.state(i if follow else None)
-            if follow and out["sentence"] is not None and previous is not None:
-                out["sentence"]["undone"] = spans_of(previous, self.work.settings.kind)
-            return out
+            self._after(i)
+            return self.state(i if follow else None)
 
-    def _after(self) -> None:
-        """Start training from scratch if it is due, and rank the queue, after a change."""
+    def _after(self, i: int | None = None) -> None:
+        """Start training from scratch if it is due, and rank the queue, after a change (of sentence i)."""
+        if i is not None:
+            self.notify("changed", {"ids": self.work.duplicates(i)[:SHOWN], "version": self.work.version(i)})
         if self.work.n_labelled and self.learning.retraining_due(self.work.n_labelled):
             self.learning.settle(self._corpus)
         self._rank()
         self._wake.set()
 
-    def choose(self, strategy: str | None = None, search: str | None = None) -> dict[str, Any]:
-        """Change the strategy or the search text."""
+    def choose(self, strategy: str) -> dict[str, Any]:
+        """Change the strategy."""
         with self._request():
-            if search is not None:
-                if not isinstance(search, str) or len(search) > LONGEST_SEARCH:
-                    raise ParameterError(f"search: expected a text of at most {LONGEST_SEARCH} characters")
-                self.search = search
-            if strategy is not None:
-                self.work.set(strategy=strategy_of(strategy).name)
+            self.work.set(strategy=strategy_of(strategy).name)
             self._rank()
             self._wake.set()
             return self.state()
 
-    def add_label(self, label: Any) -> dict[str, Any]:
+    def add_label(self, label: Any, focus: int | None = None) -> dict[str, Any]:
         """Add a label type."""
         with self._lock:
+            if label in self.work.settings.labels:
+                raise ParameterError(f"{label} is a label already")
             self.work.add_label(label)
-            return self.state()
+            return self.state(focus)
+
+    def change_label(
+        self, label: str, name: str | None, focus: int | None = None, **details: Any
+    ) -> dict[str, Any]:
+        """Change place, colour, key or description of a label type, and rename it (or merge it with another one)."""
+        with self._request():
+            if details:
+                self.work.change_label(label, **details)
+            if name is not None and name != label:
+                self._rename(label, name)
+            return self.state(focus)
+
+    def delete_label(self, label: str, focus: int | None = None) -> dict[str, Any]:
+        """Delete a label type and its spans."""
+        with self._request():
+            self._rename(label, None)
+            return self.state(focus)
+
+    def _rename(self, old: str, new: str | None) -> None:
+        self.work.rename_label(old, new)
+        self.learning.rename(old, new)
+        self._offered.clear()
+        if self.work.n_labelled:
+            self.learning.settle(self._corpus)
+        self._after()
 
     def import_document(self, data: bytes, name: str, format: str | None) -> dict[str, Any]:
         """Add a document."""
@@ -348,7 +383,7 @@ class Session:
 
     def why(self, i: int, token: Any) -> dict[str, Any]:
         """Explain the proposed label of a token."""
-        self.work._check(i, None)
+        self.work.check(i, None)
         model = self.learning.model
         if model is None:
             raise ParameterError("there is no model to explain yet. Accept a sentence first")
@@ -359,15 +394,25 @@ class Session:
         kind, sentences = self.work.settings.kind, self.work.sentences
         return why(model, sentences[i], token, kind=kind, labelled=labelled, sentences=sentences)
 
-    def mistakes(self, most: int = 50) -> list[dict[str, Any]]:
-        """Return labelled sentences whose labels a model trained without them finds least probable."""
+    def mistakes(self, most: int | None = None) -> list[dict[str, Any]]:
+        """Return labelled sentences whose labels a model trained without them finds least probable.
+
+        With `most`, these are the `most` doubtful ones of any number of sentences. Otherwise they are a tenth of
+        `MISTAKES` or more sentences, since a model of fewer doubts nearly all of them.
+        """
         with self._lock:
             places = sorted(self.work.labelled)
+            if most is None and len(places) < MISTAKES:
+                raise ParameterError(
+                    f"{len(places)} sentences are labelled. Looking for mistakes needs {MISTAKES}"
+                )
             corpus = self.work.corpus(places)
             settings = self.work.settings
-        features = self.learning._features
+        features = self.learning.features
         found = suspects(
-            corpus, lambda: fresh(settings.learner, 5, features=features, n_jobs=self._n_jobs), most=most
+            corpus,
+            lambda: fresh(settings.learner, 5, features=features, n_jobs=self._n_jobs),
+            most=len(places) // 10 if most is None else most,
         )
         return [
             {
@@ -380,16 +425,14 @@ class Session:
             for one in found
         ]
 
+    def tagger(self) -> Any:
+        """Return a tagger that is trained from scratch on all labelled sentences."""
+        return trained(self.work, self.learning.features, n_jobs=self._n_jobs)
+
     # --- in the background --------------------------------------------------------------------------------
 
     def _view(self) -> View:
-        return View(
-            self.learning.model,
-            self.learning.second,
-            self._known_words,
-            self.search,
-            n_jobs=self._n_jobs or 0,
-        )
+        return View(self.learning.model, self.learning.second, self._known_words, n_jobs=self._n_jobs or 0)
 
     def _rank(self) -> None:
         """Rank the first sentences of the queue, in a number that does not depend on its length."""
@@ -419,11 +462,9 @@ class Session:
             return
         model, labelled = self.learning.model, self.work.n_labelled
         if self.dev is not None and model is not None:
-            score = _score(model, self.dev, self._n_jobs)
+            score = score_of(model, self.dev, self._n_jobs)
             self.curve.append({"sentences": labelled, "score": score})
-            with contextlib.suppress(FileError):  # scores can be computed again
-                lines = [json.dumps(point) + "\n" for point in self.curve]
-                write_text(self.work.folder / CURVE, "".join(lines))
+            keep_curve(self.work.folder, self.curve)
         self._wake.set()
         self.notify(
             "learned", {"version": self.learning.version, "curve": self.curve, "failed": self.learning.failed}
@@ -439,8 +480,8 @@ class Session:
             while not self._ended and not self._wake.is_set() and self._rank_a_slice():
                 pass
             with self._lock:
-                brief = [self._brief(i) for i in self._order()]
-            self.notify("ranked", {"queue": brief, "stale": self.queue.stale})
+                found = {"queue": views.rows(self, self.order()), "counts": views.counts(self)}
+            self.notify("ranked", found)
 
     def close(self) -> None:
         """Stop the threads and close the project."""
@@ -451,26 +492,19 @@ class Session:
         self.work.close()
 
 
-def _read_curve(work: Work) -> list[dict[str, float]]:
-    """Return the learning curve of earlier sessions, or an empty one if the file is damaged."""
-    try:
-        data = read_regular(work.folder / CURVE, MOST_CURVE, FileError, "", follow=False)
-        points = [parsed(line) for line in data.splitlines()]
-        ListOf(POINT).check(points, CURVE)
-        return points
-    except TagwiseError:
-        return []
+def _kept_paces(work: Work) -> list[float]:
+    """Return the seconds of the sentences accepted before, in order."""
+    efforts = (work.history.entry(i).effort for i in work.accepted)
+    return [effort["seconds"] for effort in efforts if "seconds" in effort]
 
 
-def _score(model: Model, dev: Corpus, n_jobs: int | None) -> float:
-    """Return F1 of spans, or accuracy, on a labelled corpus."""
-    from tagwise.evaluation.metrics import evaluate
-
-    found = model.predict(dev, Query(n_jobs=n_jobs))
-    gold = dev.labels
-    if schemes.has_chunks({y for labels in gold for y in labels}):
-        gold = [schemes.convert(labels, None, "IOB2") for labels in gold]
-    return evaluate(gold, found).score
+def _guidelines(work: Work, given: str | os.PathLike[str] | None) -> Path | None:
+    """Return the path of the guidelines, which have to be a regular file if they are given."""
+    own = work.folder / GUIDELINES
+    if given is None:
+        return own if own.is_file() else None
+    open_regular(given, MOST_GUIDELINES, FileError, "Give a Markdown file to --guidelines.").close()
+    return Path(given)
 
 
 def _finite(value: float) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from tagwise.model.model import Model
 
 #: Number of contributions, label sequences and sentences that are shown.
 VOTES, READINGS, ALIKE = 12, 5, 5
+#: Number of label sequences that are searched for different readings. Several sequences can have the same spans.
+SEARCHED = 20
 
 
 def spans_of(labels: Sequence[str], kind: str) -> list[tuple[int, int, str]]:
@@ -36,9 +39,8 @@ def why(
     """Return the explanation as a dictionary.
 
     ``votes`` are the contributions of features to the predicted label against the second best one. They sum to
-    ``difference``, the difference between the scores of the two label sequences. ``readings`` are the best label
-    sequences, each with its score, and its probability or None. ``alike`` are labelled sentences with the same word or
-    neighbours.
+    ``difference``, the difference between the scores of the two label sequences. ``readings`` are the best readings
+    (see `readings`). ``alike`` are labelled sentences with the same word or neighbours.
     """
     if not 0 <= token < len(sentence):
         raise ParameterError(f"token={token}: expected 0 to {len(sentence) - 1}, the tokens of the sentence")
@@ -46,21 +48,40 @@ def why(
     decisions = model.explain(sentence, token=token, probabilistic=sure, n_jobs=n_jobs)
     decision = decisions[0].to_dict() if len(decisions) else None
     if decision is not None:
-        decision["votes"] = [vote for vote in decision["votes"] if vote["amount"]][:VOTES]
-    readings = model.kbest([sentence], READINGS, Query(n_jobs=n_jobs))[0]
-    chances: list[float | None] = [None] * len(readings)
-    if sure:
-        chances = [p for _, p in model.kbest([sentence], READINGS, Query(n_jobs=n_jobs), probability=True)[0]]
+        votes = [vote for vote in decision["votes"] if vote["amount"]][:VOTES]
+        decision["votes"] = [{**vote, "word": sentence.tokens[vote["token"]]} for vote in votes]
     return {
         "token": token,
         "word": sentence.tokens[token],
         "decision": decision,
-        "readings": [
-            {"spans": spans_of(y, kind), "score": score, "probability": p}
-            for (y, score), p in zip(readings, chances)
-        ],
+        "readings": readings(model, sentence, kind, sure, n_jobs),
         "alike": alike(sentence, token, labelled, sentences, kind),
     }
+
+
+def readings(
+    model: Model, sentence: Sentence, kind: str, sure: bool, n_jobs: int | None = 1
+) -> list[dict[str, Any]]:
+    """Return the best readings that differ in their spans.
+
+    Each has its distance to the score of the best one (``behind``), and its share of the probability of those returned
+    if the scores are probabilities. The probabilities of whole sequences are too small to be shown.
+    """
+    found: dict[tuple[Any, ...], list[float]] = {}
+    best = None
+    for labels, score in model.kbest([sentence], SEARCHED, Query(n_jobs=n_jobs))[0]:
+        best = score if best is None else best
+        found.setdefault(tuple(spans_of(labels, kind)), []).append(score - best)
+    first = list(found.items())[:READINGS]
+    weights = [sum(math.exp(behind) for behind in scores) for _, scores in first]
+    return [
+        {
+            "spans": list(spans),
+            "behind": -scores[0],
+            "share": weight / sum(weights) if sure else None,
+        }
+        for (spans, scores), weight in zip(first, weights)
+    ]
 
 
 def alike(

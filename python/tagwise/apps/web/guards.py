@@ -22,7 +22,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tagwise.apps.web.problems import RefusedRequest, respond
+from tagwise.apps.web.problems import RefusedRequest, page_of, respond
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 #: Safe methods, RFC 9110, 9.2.1.
@@ -130,13 +130,17 @@ class Guards:
             await redirect(scope, receive, send)
             return
         if not self.has_token(scope):
-            raise RefusedRequest(
+            problem = RefusedRequest(
                 401,
                 "TokenError",
                 "the token is missing or wrong. Open the URL that the server printed, or send it as a bearer token",
                 {"www-authenticate": "Bearer"},
                 close=True,
             )
+            if scope["path"] == "/" and "text/html" in Headers(scope=scope).get("accept", ""):
+                await page_of(problem)(scope, receive, send)
+                return
+            raise problem
         await self.app(scope, receive, send)
 
     def check_host(self, scope: Scope) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import logging
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from tagwise.base.domains import Domain, DomainError
@@ -72,6 +73,13 @@ def response_of(problem: RefusedRequest) -> Response:
     """Return the response to a problem."""
     body = json.dumps(content_of(problem)) + "\n"
     return Response(body, problem.status, problem.headers, media_type=JSON)
+
+
+def page_of(problem: RefusedRequest) -> Response:
+    """Return the response to a problem as a page for people."""
+    text = html.escape(str(problem))
+    body = f"<!doctype html><html lang=en><title>tagwise</title><p>{text[:1].upper()}{text[1:]}.</p></html>\n"
+    return HTMLResponse(body, problem.status, problem.headers)
 
 
 async def respond_to_error(_: Request, error: Exception) -> Response:

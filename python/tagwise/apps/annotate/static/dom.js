@@ -29,40 +29,44 @@ export function draw(tag, attributes, ...children) {
   return element;
 }
 
-export const percent = (p) => (p >= 0.995 ? "99+ %" : `${Math.round(100 * p)} %`);
+export const percent = (p) => (p >= 0.995 ? "99+ %" : p < 0.005 ? "< 1 %" : `${Math.round(100 * p)} %`);
 
-// Return a read-only element with tokens and spans.
-export function phrase(tokens, spans, labels, marked = new Set()) {
-  const out = make("span", { class: "phrase", dir: "auto" });
-  let t = 0;
-  const token = (i) => make("span", { class: marked.has(i) ? "tok marked" : "tok", text: tokens[i] });
-  for (const [begin, end, label] of spans.filter(([, , y]) => y !== "O")) {
-    while (t < begin) out.append(token(t++), " ");
-    const box = make("span", { class: `mini c${Math.max(0, labels.indexOf(label)) % 12}` });
-    while (t < end) {
-      box.append(token(t++));
-      if (t < end) box.append(" ");
-    }
-    box.append(make("b", { text: label }));
-    out.append(box, " ");
-  }
-  while (t < tokens.length) out.append(token(t++), " ");
-  return out;
+// "1 sentence", "2 sentences"
+export const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+
+// "about 4 minutes", for a number of seconds
+export function duration(seconds) {
+  if (seconds < 45) return "less than a minute";
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 90) return `about ${minutes <= 1 ? "a minute" : `${minutes} minutes`}`;
+  return `about ${Math.round(minutes / 60)} hours`;
 }
 
-export class Refused extends Error {}
+export class Refused extends Error {
+  constructor(message, status, value) {
+    super(message);
+    this.status = status;
+    this.value = value;
+  }
+}
 
-async function answered(response) {
+async function answered(asking) {
+  let response;
+  try {
+    response = await asking;
+  } catch {
+    throw new Refused("The server does not answer. Your edits are kept in this browser.", 0, null);
+  }
   const kind = response.headers.get("content-type") || "";
   const value = kind.includes("json") ? await response.json() : null;
-  if (!response.ok) throw new Refused(value?.error?.message ?? `The server answered ${response.status}.`);
+  if (!response.ok) throw new Refused(value?.error?.message ?? `The server answered ${response.status}.`, response.status, value);
   return value;
 }
 
-export const get = async (path) => answered(await fetch(path, { headers: { accept: "application/json" } }));
+export const get = (path) => answered(fetch(path, { headers: { accept: "application/json" } }));
 
-export const post = async (path, value = {}) =>
-  answered(await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(value) }));
+export const post = (path, value = {}) =>
+  answered(fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(value) }));
 
-export const upload = async (path, file) =>
-  answered(await fetch(path, { method: "POST", headers: { "content-type": "application/octet-stream" }, body: file }));
+export const upload = (path, file) =>
+  answered(fetch(path, { method: "POST", headers: { "content-type": "application/octet-stream" }, body: file }));

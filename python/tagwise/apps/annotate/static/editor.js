@@ -1,42 +1,61 @@
-// Editor of one sentence: its tokens, its spans, and a selection that the keyboard and the pointer move.
+// Editor of one sentence: its tokens, its spans, a selection, and undo within the sentence.
 import { byId, make, percent, visible } from "./dom.js";
+import * as drafts from "./drafts.js";
+import { colour, store } from "./store.js";
 
-export const KEYS = "123456789".split("");
+const LONG = 45; // number of tokens from which on a sentence is set smaller
+
+const plain = ([begin, end, label]) => ({ begin, end, label, own: true });
 
 export class Editor {
-  constructor(changed) {
+  constructor() {
     this.box = byId("sentence");
-    this.changed = changed; // callback after each update of the selection
     this.sentence = null;
-    this.labels = [];
-    this.kind = "spans";
     this.spans = [];
     this.anchor = this.head = 0;
-    this.dragging = false;
-    this.box.addEventListener("pointerdown", (event) => this.down(event));
-    this.box.addEventListener("pointermove", (event) => this.move(event));
-    window.addEventListener("pointerup", () => (this.dragging = false));
+    this.live = false; // whether the selection was made and not labelled yet
+    this.pointed = false; // whether the last selection came from the pointer
+    this.touched = false; // whether there are edits that are not accepted
+    this.past = [];
+    this.future = [];
   }
 
-  // Show a sentence with its undone or stored labels, or with the proposal if it has none.
-  show(sentence, labels, kind) {
+  // Show a sentence with its draft, its undone or stored labels, or with the proposal. Return an outdated draft or null.
+  show(sentence) {
     const same = this.sentence && sentence && this.sentence.id === sentence.id;
     this.sentence = sentence;
-    this.touched = false; // whether the user has set or removed a label since `show`
-    this.labels = labels;
-    this.kind = kind;
+    this.touched = this.live = false;
+    this.past = [];
+    this.future = [];
     if (!same) this.anchor = this.head = 0;
-    if (sentence) {
-      const known = sentence.undone ?? sentence.spans;
-      this.spans = known
-        ? known.map(([begin, end, label]) => ({ begin, end, label, own: true }))
-        : sentence.proposal.map((one) => ({ ...one, own: false }));
-    } else this.spans = [];
+    let outdated = null;
+    if (!sentence) this.spans = [];
+    else {
+      const draft = drafts.load(sentence);
+      if (draft && draft.version === sentence.version) {
+        this.spans = draft.spans;
+        this.touched = true;
+      } else {
+        outdated = draft;
+        const known = sentence.undone ?? sentence.spans;
+        this.spans = known ? known.map(plain) : sentence.proposal.map((one) => ({ ...one, own: false }));
+        if (sentence.undone && !draft) this.keep(); // labels that were taken back stay until they are accepted
+      }
+    }
     this.render();
+    return outdated;
+  }
+
+  get kind() {
+    return store.state.settings.kind;
   }
 
   get selection() {
     return [Math.min(this.anchor, this.head), Math.max(this.anchor, this.head) + 1];
+  }
+
+  get plain() {
+    return this.spans.map(({ begin, end, label }) => ({ begin, end, label }));
   }
 
   spanAt(t) {
@@ -45,71 +64,70 @@ export class Editor {
 
   // --- changes -------------------------------------------------------------------------------------------
 
-  put(label) {
+  keep() {
+    this.touched = true;
+    drafts.save(this.sentence.id, this.sentence.version, this.spans);
+  }
+
+  // Change the spans with a function of them, which can be undone.
+  change(work) {
     if (!this.sentence) return;
-    const [begin, end] = this.selection;
-    this.touched = true;
-    this.take(begin, end);
-    if (this.kind === "tokens") {
-      for (let t = begin; t < end; t++) this.spans.push({ begin: t, end: t + 1, label, own: true });
-    } else this.spans.push({ begin, end, label, own: true });
-    this.spans.sort((a, b) => a.begin - b.begin);
+    this.past.push(this.spans);
+    this.future = [];
+    this.spans = work(this.spans);
+    this.live = false;
+    this.keep();
     this.render();
   }
 
-  clear() {
-    this.touched = true;
-    this.take(...this.selection);
-    this.render();
+  put(label, [begin, end] = this.selection) {
+    const one = (a, b) => ({ begin: a, end: b, label, own: true });
+    const made = this.kind === "tokens" ? Array.from({ length: end - begin }, (_, k) => one(begin + k, begin + k + 1)) : [one(begin, end)];
+    this.change((spans) => [...without(spans, begin, end), ...made].sort((a, b) => a.begin - b.begin));
   }
 
-  // Remove the spans that overlap the tokens from begin to end (exclusive).
-  take(begin, end) {
-    this.spans = this.spans.filter((one) => one.end <= begin || one.begin >= end);
+  clear([begin, end] = this.selection) {
+    this.change((spans) => without(spans, begin, end));
+  }
+
+  // Undo or redo within the sentence. Return whether there was anything.
+  step(from, to) {
+    if (!from.length) return false;
+    to.push(this.spans);
+    this.spans = from.pop();
+    this.keep();
+    this.render();
+    return true;
+  }
+
+  undo() {
+    return this.step(this.past, this.future);
+  }
+
+  redo() {
+    return this.step(this.future, this.past);
   }
 
   go(step, extend) {
     if (!this.sentence) return;
     this.head = Math.min(this.sentence.tokens.length - 1, Math.max(0, this.head + step));
     if (!extend) this.anchor = this.head;
+    this.live = true;
+    this.pointed = false;
     this.paint();
   }
 
   select(begin, end) {
     this.anchor = begin;
     this.head = end - 1;
+    this.live = true;
     this.paint();
   }
 
-  // --- the pointer ---------------------------------------------------------------------------------------
-
-  tokenAt(event) {
-    const found = document.elementFromPoint(event.clientX, event.clientY)?.closest?.("[data-t]");
-    return found && this.box.contains(found) ? Number(found.dataset.t) : null;
-  }
-
-  down(event) {
-    const chip = event.target.closest?.("[data-span]");
-    if (chip) {
-      const one = this.spans[Number(chip.dataset.span)];
-      this.select(one.begin, one.end);
-      return;
-    }
-    const t = this.tokenAt(event);
-    if (t === null) return;
-    if (!event.shiftKey) this.anchor = t;
-    this.head = t;
-    this.dragging = true;
+  release() {
+    this.live = false;
+    this.anchor = this.head;
     this.paint();
-  }
-
-  move(event) {
-    if (!this.dragging) return;
-    const t = this.tokenAt(event);
-    if (t !== null && t !== this.head) {
-      this.head = t;
-      this.paint();
-    }
   }
 
   // --- the page ------------------------------------------------------------------------------------------
@@ -117,14 +135,12 @@ export class Editor {
   render() {
     this.box.replaceChildren();
     const sentence = this.sentence;
-    if (!sentence) {
-      this.box.append(make("p", { class: "quiet", text: "Nothing is left to label here." }));
-      return;
-    }
+    this.box.classList.toggle("long", (sentence?.tokens.length ?? 0) >= LONG);
+    if (!sentence) return;
     let t = 0;
     const token = (i) => {
       const span = this.spanAt(i);
-      const sure = span && span.probability !== null ? `, ${percent(span.probability)}` : "";
+      const sure = span && typeof span.probability === "number" ? `, ${percent(span.probability)}` : "";
       const said = span ? `, ${span.label}${span.own ? "" : `, proposed${sure}`}` : "";
       return make("span", {
         class: "tok", role: "option", id: `t${i}`, "data-t": String(i), text: sentence.tokens[i],
@@ -133,14 +149,13 @@ export class Editor {
     };
     this.spans.forEach((span, n) => {
       while (t < span.begin) this.box.append(token(t++), " ");
-      const colour = Math.max(0, this.labels.indexOf(span.label)) % 12;
-      const box = make("span", { class: `span c${colour}${span.own ? " own" : ""}`, role: "group", "aria-label": visible(span.label) });
+      const box = make("span", { class: `span ${colour(span.label)}${span.own ? " own" : ""}`, role: "group", "aria-label": visible(span.label) });
       while (t < span.end) {
         box.append(token(t++));
         if (t < span.end) box.append(" ");
       }
       const chip = make("span", { class: "chip", "data-span": String(n), "aria-hidden": "true", text: span.label });
-      if (!span.own && span.probability !== null) chip.append(make("i", { text: percent(span.probability) }));
+      if (!span.own && typeof span.probability === "number") chip.append(make("i", { text: percent(span.probability) }));
       box.append(chip);
       this.box.append(box, " ");
     });
@@ -152,12 +167,17 @@ export class Editor {
     const [begin, end] = this.selection;
     for (const one of this.box.querySelectorAll("[data-t]")) {
       const t = Number(one.dataset.t);
-      const chosen = t >= begin && t < end;
-      one.classList.toggle("chosen", chosen);
-      one.classList.toggle("cursor", t === this.head);
+      const chosen = t >= begin && t < end && (this.live || !this.pointed);
+      one.classList.toggle("chosen", chosen && (this.live || end - begin > 1));
+      one.classList.toggle("cursor", t === this.head && !this.pointed);
       one.setAttribute("aria-selected", String(chosen));
     }
-    this.box.setAttribute("aria-activedescendant", `t${this.head}`);
-    this.changed();
+    if (this.sentence) this.box.setAttribute("aria-activedescendant", `t${this.head}`);
+    else this.box.removeAttribute("aria-activedescendant");
   }
 }
+
+// Return the spans that do not overlap the tokens from begin to end (exclusive).
+const without = (spans, begin, end) => spans.filter((one) => one.end <= begin || one.begin >= end);
+
+export const editor = new Editor();

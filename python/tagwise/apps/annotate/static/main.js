@@ -1,204 +1,27 @@
-// Main script of the page. Keys and buttons send actions, and the server returns the complete new state.
-import { byId, get, make, post, upload, visible } from "./dom.js";
-import { Editor, KEYS } from "./editor.js";
+// Main script of the page: connects the modules, the buttons, the theme, and the events of the server.
+import * as actions from "./actions.js";
+import { byId, get } from "./dom.js";
+import { editor } from "./editor.js";
+import * as end from "./end.js";
+import * as guidelines from "./guidelines.js";
+import * as keys from "./keys.js";
+import * as labels from "./labels.js";
+import * as lists from "./lists.js";
 import * as panels from "./panels.js";
+import * as pointer from "./pointer.js";
+import { store } from "./store.js";
 
-let state = null;
-let busy = false;
-const editor = new Editor(() => {});
-
-const say = (text, bad = false) => {
-  const box = byId("status");
-  box.textContent = visible(text);
-  box.classList.toggle("bad", bad);
-};
-
-function show(next, said = "") {
-  state = next;
-  const { settings, sentence } = state;
-  editor.show(sentence, settings.labels, settings.kind);
-  labelBar();
-  panels.counts(state);
-  panels.queue(state.queue, sentence?.id, choose);
-  panels.curve(state.curve, state.dev);
-  panels.files(state);
-  strategies();
-  byId("undo").disabled = !state.undo;
-  byId("redo").disabled = !state.redo;
-  byId("accept").disabled = byId("skip").disabled = !sentence;
-  byId("place").textContent = sentence ? `Sentence ${sentence.id + 1}` : "Done";
-  byId("origin").textContent = sentence ? visible(sentence.document) + (sentence.accepted ? ", accepted" : "") : "";
-  byId("hint").hidden = !settings.labels.length;
-  if (said || sentence) {
-    const n = editor.spans.length;
-    const what = sentence ? `${n ? `${n} ${n === 1 ? "label" : "labels"} proposed` : "nothing proposed"}` : "";
-    say([said, state.failed ? `Training failed: ${state.failed}` : what].filter(Boolean).join(" "), Boolean(state.failed));
-  }
-}
-
-function labelBar() {
-  const { labels } = state.settings;
-  byId("labels").replaceChildren(
-    ...labels.map((label, i) => {
-      const button = make("button", { class: `label c${i % 12}`, "aria-keyshortcuts": KEYS[i] ?? null, onclick: () => put(label) });
-      if (KEYS[i]) button.append(make("kbd", { text: KEYS[i] }));
-      button.append(make("span", { text: label }));
-      return button;
-    }),
-  );
-  if (!labels.length) byId("labels").append(make("p", { class: "quiet", text: "No labels yet: type the first one below." }));
-}
-
-function strategies() {
-  const box = byId("strategy");
-  if (!box.children.length) {
-    box.append(...state.strategies.map((one) => make("option", { value: one.name, text: one.title })));
-  }
-  box.value = state.settings.strategy;
-}
-
-async function deed(work, said = "") {
-  if (busy) return;
-  busy = true;
-  try {
-    const found = await work();
-    show(found, typeof said === "function" ? said(found) : said);
-    byId("sentence").focus({ preventScroll: true });
-  } catch (error) {
-    say(error.message, true);
-  } finally {
-    busy = false;
-  }
-}
-
-function put(label) {
-  editor.put(label);
-  byId("sentence").focus({ preventScroll: true });
-}
-
-const plain = () => editor.spans.map(({ begin, end, label }) => ({ begin, end, label }));
-// Performance marks of a correction: asked (request sent), answered (response received), shown (page updated), frame (next
-// frame begins), painted (frame drawn). Each correction clears the previous marks, so that they do not accumulate.
-const MARKS = ["asked", "answered", "shown", "frame", "painted"];
-const mark = (name) => performance.mark(name);
-function painted() {
-  mark("shown");
-  requestAnimationFrame(() => {
-    mark("frame");
-    setTimeout(() => {
-      mark("painted");
-      document.documentElement.dataset.took = String(performance.measure("correction", "asked", "painted").duration);
-    });
-  });
-}
-const accept = () => {
-  if (!state?.sentence || busy) return;
-  MARKS.forEach((name) => performance.clearMarks(name));
-  performance.clearMeasures("correction");
-  mark("asked");
-  deed(
-    async () => {
-      const found = await post("api/accept", { id: state.sentence.id, spans: plain() });
-      mark("answered");
-      return found;
-    },
-    (found) => {
-      queueMicrotask(painted); // runs after `show`, which is called in the current task
-      return `Learned in ${found.milliseconds.learning.toFixed(1)} ms.`;
-    },
-  );
-};
-const skip = () => state?.sentence && deed(() => post("api/skip", { id: state.sentence.id }), "Skipped.");
-const undo = () => state?.undo && deed(() => post("api/undo"), "Undone.");
-const redo = () => state?.redo && deed(() => post("api/redo"), "Done again.");
-const choose = (id) => deed(() => get(`api/state?focus=${id}`));
-
-async function askWhy() {
-  if (!state?.sentence) return;
-  tab("why");
-  try {
-    const found = await get(`api/why?id=${state.sentence.id}&token=${editor.head}`);
-    panels.why({ ...found, tokens: state.sentence.tokens }, state.settings.labels);
-  } catch (error) {
-    byId("panel-why").replaceChildren(make("p", { class: "quiet", text: error.message }));
-  }
-}
-
-// --- panels ---------------------------------------------------------------------------------------------------
-
-const TABS = ["why", "mistakes", "compare", "files"];
-function tab(name, focus = false) {
-  for (const one of TABS) {
-    const chosen = one === name;
-    const button = byId(`tab-${one}`);
-    button.setAttribute("aria-selected", String(chosen));
-    button.tabIndex = chosen ? 0 : -1;
-    byId(`panel-${one}`).hidden = !chosen;
-    if (chosen && focus) button.focus();
-  }
-}
-for (const [i, name] of TABS.entries()) {
-  const button = byId(`tab-${name}`);
-  button.addEventListener("click", () => tab(name));
-  button.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (step) tab(TABS[(i + step + TABS.length) % TABS.length], true);
-  });
-}
-
-async function asked(button, work) {
-  button.disabled = true;
-  try {
-    await work();
-  } catch (error) {
-    say(error.message, true);
-  } finally {
-    button.disabled = false;
-  }
-}
-
-byId("findmistakes").addEventListener("click", (event) =>
-  asked(event.target, async () => panels.mistakes((await post("api/mistakes")).suspects, state.settings.labels, choose)));
-byId("begincompare").addEventListener("click", (event) =>
-  asked(event.target, async () => {
-    const found = await post("api/compare");
-    panels.comparison({ kind: "start", done: 0, total: found.learners.length, cell: "begins", rows: [] });
-  }));
-byId("otherfile").addEventListener("change", (event) =>
-  asked(event.target, async () => {
-    const [file] = event.target.files;
-    if (file) panels.agreement(await upload("api/agreement", file), state.settings.labels, choose);
-    event.target.value = "";
-  }));
-byId("importfile").addEventListener("change", (event) => {
-  const [file] = event.target.files;
-  if (file) deed(() => upload(`api/import?name=${encodeURIComponent(file.name)}`, file), "Imported.");
-  event.target.value = "";
-});
-byId("add").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const name = byId("newlabel").value.trim();
-  if (!name) return;
-  asked(event.submitter ?? byId("newlabel"), async () => {
-    const mine = editor.spans;
-    show(await post("api/label", { name }), `${name} added.`);
-    editor.spans = mine;
-    editor.render();
-    byId("newlabel").value = "";
-    byId("sentence").focus();
-  });
-});
-byId("strategy").addEventListener("change", (event) =>
-  deed(() => post("api/strategy", { strategy: event.target.value, search: byId("search").value }), "Order changed."));
-byId("search").addEventListener("keydown", (event) => {
-  if (event.key !== "Enter") return;
-  event.preventDefault();
-  const search = event.target.value;
-  deed(() => post("api/strategy", { strategy: search ? "search" : "margin", search }), search ? "Found first." : "");
-});
-
-for (const [id, work] of [["accept", accept], ["skip", skip], ["undo", undo], ["redo", redo], ["whybutton", askWhy],
-  ["clear", () => editor.clear()], ["help", () => byId("keys").showModal()]]) byId(id).addEventListener("click", work);
+for (const [id, work] of [["accept", actions.accept], ["skip", actions.skip], ["flag", actions.flag], ["reject", actions.reject],
+  ["undo", actions.undo], ["redo", actions.redo], ["previous", actions.previous], ["commentbutton", actions.comment],
+  ["whybutton", panels.askWhy], ["clear", () => editor.clear()], ["guide", guidelines.toggle],
+  ["help", () => byId("keys").showModal()]]) byId(id).addEventListener("click", work);
+byId("commentform").addEventListener("submit", actions.saveComment);
+pointer.listen();
+keys.listen();
+lists.listen(actions.choose);
+labels.listen(actions.show);
+panels.listen(actions);
+end.listen();
 
 // --- light and dark -------------------------------------------------------------------------------------------
 
@@ -215,76 +38,71 @@ byId("theme").addEventListener("click", () => {
   } catch { /* local storage is not available */ }
 });
 
-// --- keys -----------------------------------------------------------------------------------------------------
-
-document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || byId("keys").open) return;
-  const typing = event.target.matches?.("input, select, textarea");
-  if (event.key === "Escape") {
-    byId("sentence").focus();
-    return;
-  }
-  if (typing) return;
-  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
-    event.preventDefault();
-    (event.shiftKey ? redo : undo)();
-    return;
-  }
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const inTabs = event.target.matches?.("[role=tab]");
-  const onControl = event.target.matches?.("button, a, label");
-  const label = state?.settings.labels[KEYS.indexOf(event.key)];
-  const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -8, ArrowDown: 8 }[event.key];
-  if (label !== undefined) put(label);
-  else if (step && !inTabs) editor.go(step, event.shiftKey);
-  else if (event.key === "Home") editor.go(-1e6, event.shiftKey);
-  else if (event.key === "End") editor.go(1e6, event.shiftKey);
-  else if (event.key === "Enter" && !onControl) accept();
-  else if (["Delete", "Backspace", "0"].includes(event.key)) editor.clear();
-  else if (event.key === "u") undo();
-  else if (event.key === "r") redo();
-  else if (event.key === "s") skip();
-  else if (event.key === "w") askWhy();
-  else if (event.key === "n") byId("newlabel").focus();
-  else if (event.key === "/") byId("search").focus();
-  else if (event.key === "?") byId("keys").showModal();
-  else return;
-  event.preventDefault();
-});
-
 // --- events from the server --------------------------------------------------------------------------------------
 
-async function refresh(id) {
-  const found = await get(`api/state?focus=${id}`);
-  if (state.sentence?.id !== id || editor.touched || busy) return;
+// Show the present sentence again, with the selection as it is.
+async function refresh() {
+  const { id } = store.state.sentence;
+  const found = await get(`api/state?focus=${id}`).catch(() => null);
+  if (!found || store.state.sentence?.id !== id || editor.touched || editor.live || store.busy) return;
   const { anchor, head } = editor;
-  show(found);
+  actions.show(found);
   editor.anchor = anchor;
   editor.head = head;
   editor.paint();
 }
 
-function listen() {
-  const source = new EventSource("api/events");
-  source.addEventListener("ranked", (event) => {
-    const found = JSON.parse(event.data);
-    if (!state) return;
-    state.queue = found.queue;
-    state.counts.stale = found.stale;
-    panels.queue(state.queue, state.sentence?.id, choose);
-    panels.counts(state);
-  });
-  source.addEventListener("learned", (event) => {
-    const found = JSON.parse(event.data);
-    if (!state) return;
-    state.curve = found.curve;
-    panels.curve(state.curve, state.dev);
-    // The model was updated: refresh the proposals, unless the user is editing the sentence.
-    if (state.sentence && !state.sentence.spans && !editor.touched && !busy && editor.anchor === editor.head) refresh(state.sentence.id);
-  });
-  source.addEventListener("compare", (event) => panels.comparison(JSON.parse(event.data)));
+async function changed({ ids, version }) {
+  const sentence = store.state?.sentence;
+  if (!sentence || store.busy || !ids.includes(sentence.id) || version <= sentence.version) return;
+  const found = await get(`api/state?focus=${sentence.id}`).catch(() => null);
+  if (!found || store.busy || store.state.sentence?.id !== sentence.id || found.sentence.version <= store.state.sentence.version) return;
+  if (editor.touched) actions.clash("This sentence was labelled in another tab.", editor.spans, found.sentence);
+  else actions.show(found, "This sentence was just changed in another tab.");
 }
 
-await deed(() => get("api/state"));
+function connected(on, why = "") {
+  byId("offline").hidden = on;
+  byId("offline").textContent = why;
+}
+
+function listen(again = false) {
+  const source = new EventSource("api/events");
+  const on = (kind, work) => source.addEventListener(kind, (event) => store.state && work(JSON.parse(event.data)));
+  source.addEventListener("open", async () => {
+    connected(true);
+    if (!again) return;
+    again = false;
+    if (!store.state) await actions.act(() => get("api/state"));
+    else if (store.state.sentence) refresh();
+  });
+  source.addEventListener("error", async () => {
+    again = true;
+    const why = await get("api/state").then(() => "", (error) => (error.status === 401 ? "The server was started again with another address. Open the address that it printed." : "The server does not answer. Your edits are kept in this browser."));
+    if (why) connected(false, why);
+    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000, true);
+  });
+  on("ranked", (found) => {
+    store.state.queue = found.queue;
+    store.state.counts = found.counts;
+    lists.numbers();
+    lists.render();
+    actions.progress();
+  });
+  on("learned", (found) => {
+    store.state.curve = found.curve;
+    panels.curve(store.state.curve, store.state.dev);
+    // The model was updated: refresh the proposals of a sentence that has neither labels nor edits.
+    if (store.state.sentence && !store.state.sentence.spans && !editor.touched && !editor.live && !store.busy) refresh();
+  });
+  on("changed", changed);
+  on("compare", panels.comparison);
+}
+
+await actions.act(() => get("api/state"));
+if (store.state?.settings.labels.length === 1) {
+  [store.active] = store.state.settings.labels;
+  labels.bar();
+}
 listen();
 document.documentElement.dataset.ready = "yes";

@@ -1,17 +1,9 @@
-// Panels of the page: queue, learning curve, explanation, mistakes, agreement, comparison, files, progress.
-import { byId, draw, make, percent, phrase, visible } from "./dom.js";
+// Panels of the page: order, learning curve, explanation, mistakes, agreement, comparison, files.
+import { byId, count, draw, get, make, percent, post, upload } from "./dom.js";
+import { editor } from "./editor.js";
+import { phrase, say, store } from "./store.js";
 
-export function queue(list, current, choose) {
-  byId("queue").replaceChildren(
-    ...list.map((one) =>
-      make("li", {}, make("button", {
-        class: one.id === current ? "here" : "", "aria-current": one.id === current ? "true" : null,
-        text: one.text || "(empty)", title: one.score === null ? null : `wanted: ${one.score.toFixed(3)}`, dir: "auto",
-        onclick: () => choose(one.id),
-      })),
-    ),
-  );
-}
+let choose = () => {}; // set by `listen`: shows a sentence
 
 export function curve(points, asked) {
   byId("curvecard").hidden = !asked;
@@ -40,59 +32,75 @@ export function curve(points, asked) {
   box.replaceChildren(svg);
 }
 
-export function why(found, labels) {
+const outside = (label) => (label === "O" ? "no label" : label.replace(/^[BI]-/, ""));
+
+export function why(found) {
   const box = byId("panel-why");
   box.replaceChildren();
-  const decision = found.decision;
+  const { decision } = found;
   if (decision) {
-    const title = make("h3", {});
-    title.append(make("bdi", { text: found.word }), " is ", make("b", { text: decision.label }), " and not ", make("b", { text: decision.runner_up }));
+    const title = make("h3", {}, "Why ", make("bdi", { text: `“${found.word}”` }), ` has ${decision.label === "O" ? "" : "the label "}`, make("b", { text: outside(decision.label) }),
+      " and not ", make("b", { text: outside(decision.runner_up) }));
     const most = Math.max(...decision.votes.map((v) => Math.abs(v.amount)), 1e-9);
-    const table = make("table", { class: "votes" }, make("caption", { class: "hidden", text: "Votes of features" }));
+    const head = ["Vote", "", "Word", "Feature"].map((text) => (text ? make("th", { scope: "col", text }) : make("td")));
+    const table = make("table", { class: "votes" }, make("caption", { class: "hidden", text: "Votes of features" }), make("tr", {}, ...head));
     for (const vote of decision.votes) {
       const bar = draw("svg", { viewBox: "0 0 100 10", class: "votebar", "aria-hidden": "true" });
       const size = (50 * Math.abs(vote.amount)) / most;
       bar.append(draw("rect", { x: vote.amount < 0 ? 50 - size : 50, y: 1, width: Math.max(size, 0.5), height: 8, class: vote.amount < 0 ? "against" : "for" }));
       table.append(make("tr", {},
         make("td", { class: "num", text: (vote.amount > 0 ? "+" : "") + vote.amount.toFixed(2) }),
-        make("td", {}, bar), make("td", { class: "feature", text: vote.feature }),
+        make("td", {}, bar), make("td", { class: "word", text: vote.word, dir: "auto" }), make("td", { class: "feature", text: vote.feature }),
       ));
     }
-    box.append(title, make("p", { class: "quiet", text: `The votes of all features sum to ${decision.difference.toFixed(3)}, the difference of the two readings’ scores.` }), table);
+    box.append(title, make("p", { class: "quiet", text: `All votes sum to ${decision.difference.toFixed(2)}. Votes of neighbouring words count too, because labels depend on each other.` }), table);
   }
-  box.append(make("h3", { text: "Readings" }));
+  box.append(make("h3", { text: "Other readings" }));
   const readings = make("ol", { class: "readings" });
   for (const one of found.readings) {
-    const what = one.spans.filter(([, , y]) => y !== "O").map(([, , y]) => y);
-    const said = what.length ? phrase(found.tokens, one.spans, labels) : make("span", { class: "quiet", text: "no span" });
-    readings.append(make("li", {}, make("span", { class: "num", text: one.probability === null ? one.score.toFixed(2) : percent(one.probability) }), " ", said));
+    const some = one.spans.some(([, , y]) => y !== "O");
+    const said = some ? phrase(found.tokens, one.spans) : make("span", { class: "quiet", text: "no labels" });
+    const number = one.share !== null ? percent(one.share) : one.behind < 0.005 ? "best" : `−${one.behind.toFixed(2)}`;
+    readings.append(make("li", {}, make("span", { class: "num", text: number }), " ", said));
   }
   box.append(readings, make("h3", { text: "Labelled sentences like it" }));
   if (!found.alike.length) box.append(make("p", { class: "quiet", text: "None yet." }));
-  for (const one of found.alike) box.append(make("p", { class: "alike" }, phrase(one.tokens, one.spans, labels, new Set(one.at === null ? [] : [one.at]))));
+  for (const one of found.alike) box.append(make("p", { class: "alike" }, phrase(one.tokens, one.spans, new Set(one.at === null ? [] : [one.at]))));
 }
 
-function pairs(box, list, labels, names, choose) {
-  for (const one of list) {
+export async function askWhy() {
+  const sentence = store.state?.sentence;
+  if (!sentence) return;
+  tab("why");
+  try {
+    why({ ...(await get(`api/why?id=${sentence.id}&token=${editor.head}`)), tokens: sentence.tokens });
+  } catch (error) {
+    byId("panel-why").replaceChildren(make("p", { class: "quiet", text: error.message }));
+  }
+  byId("more").scrollIntoView({ block: "nearest" });
+}
+
+function pairs(box, list, names) {
+  for (const [k, one] of list.entries()) {
     box.append(make("article", { class: "pair" },
-      make("p", {}, make("small", { text: names[0] }), phrase(one.tokens, one.spans, labels)),
-      make("p", {}, make("small", { text: names[1] }), phrase(one.tokens, one.found, labels)),
-      make("button", { text: "Check this one", onclick: () => choose(one.id) }),
+      make("p", {}, make("small", { text: names[0] }), phrase(one.tokens, one.spans)),
+      make("p", {}, make("small", { text: names[1] }), phrase(one.tokens, one.found)),
+      make("button", { text: "Check this one", onclick: () => choose(one.id, list.slice(k + 1).map((next) => next.id)) }),
     ));
   }
 }
 
-export function mistakes(list, labels, choose) {
+export function mistakes(list) {
   const box = byId("suspects");
-  box.replaceChildren(make("p", { text: list.length ? `${list.length} to check, the most doubtful first.` : "None: the tagger agrees with every label." }));
-  pairs(box, list, labels, ["labelled", "tagger"], choose);
+  box.replaceChildren(make("p", { text: list.length ? `${count(list.length, "sentence")} to check, the most doubtful first.` : "None: the tagger agrees with every label." }));
+  pairs(box, list, ["labelled", "tagger"]);
 }
 
-export function agreement(found, labels, choose) {
+export function agreement(found) {
   const box = byId("agreement");
   const f1 = found.f1 === null ? "" : `, F1 of spans ${(100 * found.f1).toFixed(1)}`;
   box.replaceChildren(make("p", { text: `${found.sentences} sentences: kappa ${found.kappa.toFixed(3)}${f1}; ${found.disagreements.length} differ.` }));
-  pairs(box, found.disagreements, labels, ["here", "there"], choose);
+  pairs(box, found.disagreements, ["here", "there"]);
 }
 
 export function comparison(event) {
@@ -123,13 +131,63 @@ export function files(state) {
   );
 }
 
-export function counts(state) {
-  const { sentences, accepted, given, open } = state.counts;
-  const done = sentences - open;
-  byId("counts").textContent = `${accepted} accepted${given ? `, ${given} came labelled` : ""}, ${open} open`;
-  const bar = byId("progress");
-  bar.setAttribute("aria-valuemax", String(Math.max(sentences, 1)));
-  bar.setAttribute("aria-valuenow", String(done));
-  byId("bar").style.width = `${(100 * done) / Math.max(sentences, 1)}%`;
-  byId("stale").textContent = state.counts.stale ? `ranking ${visible(String(state.counts.stale))} …` : "";
+export function strategies(state) {
+  const box = byId("strategy");
+  if (!box.children.length) box.append(...state.strategies.map((one) => make("option", { value: one.name, text: one.title })));
+  box.value = state.settings.strategy;
+}
+
+const TABS = ["why", "mistakes", "compare", "files"];
+function tab(name, focus = false) {
+  for (const one of TABS) {
+    const chosen = one === name;
+    const button = byId(`tab-${one}`);
+    button.setAttribute("aria-selected", String(chosen));
+    button.tabIndex = chosen ? 0 : -1;
+    byId(`panel-${one}`).hidden = !chosen;
+    if (chosen && focus) button.focus();
+  }
+}
+
+async function asked(control, work) {
+  control.disabled = true;
+  try {
+    await work();
+  } catch (error) {
+    say(error.message, true);
+  } finally {
+    control.disabled = false;
+  }
+}
+
+export function listen(actions) {
+  ({ choose } = actions);
+  for (const [i, name] of TABS.entries()) {
+    const button = byId(`tab-${name}`);
+    button.addEventListener("click", () => tab(name));
+    button.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (step) tab(TABS[(i + step + TABS.length) % TABS.length], true);
+    });
+  }
+  byId("findmistakes").addEventListener("click", (event) =>
+    asked(event.target, async () => mistakes((await post("api/mistakes")).suspects)));
+  byId("begincompare").addEventListener("click", (event) =>
+    asked(event.target, async () => {
+      const found = await post("api/compare");
+      comparison({ kind: "start", done: 0, total: found.learners.length, cell: "begins", rows: [] });
+    }));
+  byId("otherfile").addEventListener("change", (event) =>
+    asked(event.target, async () => {
+      const [file] = event.target.files;
+      if (file) agreement(await upload("api/agreement", file));
+      event.target.value = "";
+    }));
+  byId("importfile").addEventListener("change", (event) => {
+    const [file] = event.target.files;
+    if (file) actions.act(() => upload(`api/import?name=${encodeURIComponent(file.name)}`, file), "Imported.");
+    event.target.value = "";
+  });
+  byId("strategy").addEventListener("change", (event) =>
+    actions.act(() => post("api/strategy", { strategy: event.target.value }), "Order changed."));
 }

@@ -1,0 +1,84 @@
+// The end: what was done, and what can be made of it.
+import * as actions from "./actions.js";
+import { byId, count, duration, get, make, percent, post } from "./dom.js";
+import { colour, labels, say, store } from "./store.js";
+
+let visible = false;
+
+// Show the summary in place of the sentence, or hide it.
+export function toggle(on) {
+  visible = on;
+  byId("end").hidden = !on;
+  byId("stage").classList.toggle("ended", on);
+  for (const id of ["labelrow", "second", "hint"]) byId(id).hidden = on;
+  for (const id of ["accept", "skip", "flag"]) byId(id).disabled = on;
+  if (on) fill();
+}
+
+async function fill() {
+  try {
+    const found = await get("api/summary");
+    if (visible) draw(found);
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+function draw(found) {
+  const { counts, seconds, agreement } = found;
+  const spans = Object.values(found.labels).reduce((a, b) => a + b, 0);
+  const card = (number, text) => make("div", { class: "fact" }, make("b", { text: number }), make("span", { text }));
+  const most = Math.max(...Object.values(found.labels), 1);
+  const types = make("table", { class: "types" }, make("caption", { class: "hidden", text: "Spans by label" }));
+  for (const label of labels()) {
+    const bar = make("i", { class: `typebar ${colour(label)}` });
+    bar.style.width = `${(100 * found.labels[label]) / most}%`;
+    types.append(make("tr", {}, make("th", { scope: "row", text: label }), make("td", { class: "num", text: found.labels[label].toLocaleString("en") }), make("td", { class: "wide" }, bar)));
+  }
+  const rest = [];
+  if (counts.skipped) rest.push(make("button", { text: counts.skipped === 1 ? "Label the skipped sentence" : `Label the ${count(counts.skipped, "skipped sentence")}`, onclick: () => walk("skipped", "Skipped") }));
+  if (counts.flagged > counts.rejected) rest.push(make("button", { text: counts.flagged - counts.rejected === 1 ? "Look at the flagged sentence" : `Look at the ${count(counts.flagged - counts.rejected, "flagged sentence")}`, onclick: () => walk("flagged", "Flagged") }));
+  if (counts.done >= 10) rest.push(make("button", { id: "doubtful", text: "Check the 10 most doubtful", onclick: doubtful }));
+  if (counts.open) rest.push(make("button", { class: "primary", text: "Back to labelling", onclick: () => actions.act(() => get("api/state")) }));
+  byId("end").replaceChildren(
+    make("h3", { class: "big", text: counts.open ? "So far" : "Everything is labelled" }),
+    make("div", { class: "facts" },
+      card(counts.done.toLocaleString("en"), counts.done === 1 ? "sentence" : "sentences"),
+      card(spans.toLocaleString("en"), store.state.settings.kind === "spans" ? "spans" : "labels"),
+      card(seconds < 60 ? `${Math.round(seconds)} s` : duration(seconds).replace("about ", ""), "of your time"),
+      card(agreement === null ? "–" : percent(agreement), "of labels as the tagger proposed")),
+    types,
+    make("h3", { text: "Export" }),
+    make("div", { class: "row" }, ...store.state.exports.map((form) =>
+      make("a", { class: "button", href: `api/export?format=${encodeURIComponent(form)}`, download: true, text: form }))),
+    make("h3", { text: "Model" }),
+    make("div", { class: "row" }, make("a", { class: counts.done ? "button primary" : "button", id: "savemodel", href: "api/model", download: "labelled.tagwise", text: "Save model" })),
+    make("p", { class: "quiet", text: "A tagger trained on your labels, for tagwise tag, serve and annotate." }),
+    ...(rest.length ? [make("h3", { text: "Next" }), make("div", { class: "row" }, ...rest)] : []),
+  );
+}
+
+async function walk(tab, said) {
+  const found = await get(`api/list?tab=${tab}`);
+  await actions.work(found.rows.map((one) => one.id), said);
+}
+
+async function doubtful(event) {
+  event.target.disabled = true;
+  try {
+    const found = await post("api/mistakes", { most: 10 });
+    await actions.work(found.suspects.map((one) => one.id), "Most doubtful first");
+  } catch (error) {
+    say(error.message, true);
+  } finally {
+    event.target.disabled = false;
+  }
+}
+
+export function listen() {
+  byId("finish").addEventListener("click", () => {
+    const on = !visible;
+    byId("sentence").hidden = byId("before").hidden = byId("after").hidden = on || !store.state.sentence;
+    toggle(on);
+  });
+}

@@ -1,0 +1,158 @@
+"""Flags, comments, patterns, the end of a project, and exports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import tagwise as tw
+from tests.web.annotate_session import NAMES, PLACES, TEXT
+from tests.web.browser import accept, by_keys, needs_browser, server, spans, text_file, tokens, visit
+
+pytestmark = needs_browser
+OPTIONS = ("--format", "text", "--strategy", "order", "--labels", "PER,LOC")
+
+
+def export(folder: Path, form: str, out: Path) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "tagwise",
+        "annotate",
+        "--work",
+        str(folder),
+        "--export",
+        form,
+        "-o",
+        str(out),
+    ]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ})
+
+
+def test_flagged_rejected_and_commented_sentences(tmp_path: Path, chromium: Any) -> None:
+    """Marks and comments are listed, kept after a restart, undone, and exported. Rejected sentences are left out."""
+    work = tmp_path / "w"
+    with server(work, text_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        by_keys(page)
+        accept(page)
+        page.keyboard.press("1")  # a draft, which a comment does not lose
+        page.keyboard.press("c")
+        page.keyboard.type("Is this a name?")
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => document.getElementById('status').textContent === 'Comment saved.'")
+        assert spans(page)[0] == (TEXT[1][0], "PER")
+        page.keyboard.press("f")
+        page.wait_for_function("() => document.getElementById('place').textContent === 'Sentence 3'")
+        page.keyboard.press("x")
+        page.wait_for_function("() => document.getElementById('place').textContent === 'Sentence 4'")
+        page.keyboard.press("p")
+        page.wait_for_function("() => document.getElementById('place').textContent === 'Sentence 3'")
+        page.keyboard.press("p")
+        page.wait_for_function("() => document.getElementById('place').textContent === 'Sentence 2'")
+        page.click("#list-flagged")
+        page.wait_for_function("() => document.querySelectorAll('#rows li').length === 2")
+        assert page.inner_text("#rows .note") == "Is this a name?"
+        assert page.locator("#rows .mark.rejected").count() == 1
+        page.click("#list-done")
+        page.click("#rows button")
+        page.wait_for_function("() => document.getElementById('place').textContent === 'Sentence 1'")
+        page.keyboard.press("x")  # also a labelled sentence can be rejected
+        page.wait_for_function("() => document.getElementById('counts').textContent.startsWith('0 of 15')")
+        assert export(work, "conll", tmp_path / "none.tsv").returncode == 0
+        assert (tmp_path / "none.tsv").read_bytes() == b""
+        page.keyboard.press("u")
+        page.wait_for_function("() => document.getElementById('counts').textContent.startsWith('1 of 16')")
+    with server(work) as (url, _), visit(chromium, url) as page:
+        assert page.inner_text("#list-flagged b") == "2"
+        assert export(work, "notes", tmp_path / "notes.jsonl").returncode == 0
+    notes = [json.loads(line) for line in (tmp_path / "notes.jsonl").read_text().splitlines()]
+    found = [(one["sentence"], one["mark"], one["comment"]) for one in notes]
+    assert found == [(2, "flag", "Is this a name?"), (3, "reject", "")]
+
+
+def test_patterns_pre_label_sentences(tmp_path: Path, chromium: Any) -> None:
+    """Terms of a list are proposed from the first sentence on, in any case and over several words."""
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("".join(f"PER\t{name.lower()}\n" for name in NAMES) + "LOC\tto Paris\n")
+    with (
+        server(tmp_path / "w", text_file(tmp_path), *OPTIONS[:4], "--patterns", str(terms)) as (url, _),
+        visit(chromium, url) as page,
+    ):
+        assert spans(page) == [(TEXT[0][0], "PER"), ("to Paris", "LOC")]
+        assert page.locator("#sentence .span.own").count() == 0
+        page.wait_for_function("() => document.querySelectorAll('#rows .mini').length >= 12")
+        accept(page)
+        assert (TEXT[1][0], "PER") in spans(page)
+
+
+def test_the_end_has_a_summary_exports_and_a_model(tmp_path: Path, chromium: Any) -> None:
+    """When nothing is left, the page shows spans by type, time and agreement. The saved model tags new text."""
+    work = tmp_path / "w"
+    path = tmp_path / "short.txt"
+    path.write_text("\n".join(" ".join(words) for words in TEXT[:12]) + "\n")
+    with server(work, str(path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        for _ in range(12):
+            by_keys(page)
+            page.keyboard.press("Enter")
+            page.wait_for_timeout(50)
+        page.wait_for_selector("#end .facts")
+        assert page.inner_text("#place") == "All done"
+        facts = page.eval_on_selector_all("#end .fact b", "found => found.map(e => e.textContent)")
+        assert facts[:2] == ["12", "24"]
+        assert facts[2].endswith("s")
+        assert 50 < int(facts[3].split()[0].rstrip("+")) < 100  # the first sentences were not proposed
+        types = page.eval_on_selector_all(
+            ".types tr", "found => found.map(e => e.innerText.split(/\\s+/).join(' '))"
+        )
+        assert [one.strip() for one in types] == ["PER 12", "LOC 12"]
+        with page.expect_download() as download:
+            page.click("#end a:has-text('conll')")
+        download.value.save_as(tmp_path / "labelled.tsv")
+        with page.expect_download() as download:
+            page.click("#savemodel")
+        download.value.save_as(tmp_path / "page.tagwise")
+        page.click("#doubtful")
+        page.wait_for_function(
+            "() => /nothing to check|Most doubtful/.test(document.getElementById('status').textContent)"
+        )
+        assert export(work, "model", tmp_path / "command.tagwise").returncode == 0  # while the page runs
+    assert len(tw.read(tmp_path / "labelled.tsv")) == 12
+    new = [[NAMES[3], "went", "to", PLACES[0], "."]]
+    for name in ("page", "command"):
+        assert tw.load(tmp_path / f"{name}.tagwise").predict(new) == [["B-PER", "O", "O", "B-LOC", "O"]]
+
+
+def test_the_most_doubtful_sentences_are_checked_one_after_the_other(tmp_path: Path, chromium: Any) -> None:
+    rows = []
+    for k in range(24):
+        words = [NAMES[k % 4], "went", "to", PLACES[k // 4 % 4], f"#{k}"]
+        labels = ["B-LOC" if k == 5 else "B-PER", "O", "O", "B-PER" if k == 9 else "B-LOC", "O"]
+        rows.append("".join(f"{w}\t{y}\n" for w, y in zip(words, labels)))
+    path = tmp_path / "labelled.tsv"
+    path.write_text("\n".join(rows) + "\n")
+    with server(tmp_path / "w", str(path)) as (url, _), visit(chromium, url) as page:
+        page.wait_for_selector("#doubtful")
+        page.click("#doubtful")
+        page.wait_for_selector("#sentence [data-t]")
+        seen = {tokens(page)[4]}
+        page.keyboard.press("Enter")
+        page.wait_for_function(
+            "w => !document.getElementById('sentence').textContent.includes(w)", arg=[*seen][0]
+        )
+        seen.add(tokens(page)[4])
+        assert seen == {"#5", "#9"}
+
+
+def test_exports_do_not_disturb_the_running_page(tmp_path: Path, chromium: Any) -> None:
+    work = tmp_path / "w"
+    with server(work, text_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        for k in range(3):
+            by_keys(page)
+            accept(page)
+            found = export(work, "conll", tmp_path / f"{k}.tsv")
+            assert found.returncode == 0, found.stderr
+            assert len(tw.read(tmp_path / f"{k}.tsv")) == k + 1

@@ -1,0 +1,205 @@
+"""Label types on the labelling page: adding, renaming, deleting, order, colours, keys, descriptions, guidelines."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.apps.annotate import app as pages
+from tests.web.annotate_session import TEXT
+from tests.web.browser import accept, needs_browser, server, spans, text_file, visit
+
+pytestmark = needs_browser
+OPTIONS = ("--format", "text", "--strategy", "order", "--labels", "PER,LOC")
+TYPES = [f"TYPE{k:02d}" for k in range(1, 25)]
+
+
+def names(page: Any) -> list[str]:
+    """Return the labels of the bar."""
+    found: list[str] = page.eval_on_selector_all(
+        "#labels .label span", "found => found.map(e => e.textContent)"
+    )
+    return found
+
+
+def row(page: Any, label: str) -> Any:
+    """Return the row of a label in the dialog."""
+    return page.locator("#labellist li").filter(has=page.locator(f"[aria-label='Name of {label}']"))
+
+
+def until(page: Any, labels: list[str]) -> None:
+    """Wait until the bar has these labels."""
+    page.wait_for_function(
+        "want => [...document.querySelectorAll('#labels .label span')].map(e => e.textContent).join() === want",
+        arg=",".join(labels),
+    )
+
+
+def test_labels_are_renamed_merged_deleted_and_moved(tmp_path: Path, chromium: Any) -> None:
+    """Labels of accepted sentences follow, and the folder has them after a restart."""
+    work = tmp_path / "w"
+    with server(work, text_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        for _ in range(2):
+            page.keyboard.press("Home")
+            page.keyboard.press("1")
+            page.keyboard.press("End")
+            page.keyboard.press("2")
+            accept(page)
+        page.keyboard.press("1")  # a draft with the old name
+        page.click("#manage")
+        page.wait_for_function("() => document.querySelector('.used').textContent === '2 spans'")
+        row(page, "PER").locator(".name").fill("PERSON")
+        row(page, "PER").locator(".name").press("Enter")
+        until(page, ["PERSON", "LOC"])
+        row(page, "LOC").get_by_label("Move LOC up").click()
+        until(page, ["LOC", "PERSON"])
+        page.fill("#newlabel", "ORG")
+        page.press("#newlabel", "Enter")
+        until(page, ["LOC", "PERSON", "ORG"])
+        row(page, "LOC").locator(".name").fill("ORG")
+        row(page, "LOC").locator(".name").press("Enter")
+        page.wait_for_function("() => document.getElementById('labelstatus').textContent.includes('again')")
+        row(page, "LOC").locator(".name").press("Enter")
+        until(page, ["ORG", "PERSON"])
+        page.keyboard.press("Escape")
+        page.click("#list-done")
+        page.wait_for_function(
+            "want => [...document.querySelectorAll('#rows .mini b')].map(e => e.textContent).join() === want",
+            arg="PERSON,ORG,PERSON,ORG",
+        )
+        assert (TEXT[2][0], "PERSON") in spans(page)
+    with server(work) as (url, _), visit(chromium, url) as page:
+        assert names(page) == ["ORG", "PERSON"]
+        page.click("#manage")
+        page.wait_for_function("() => document.querySelector('.used').textContent === '2 spans'")
+        row(page, "ORG").get_by_label("Delete ORG").click()
+        assert row(page, "ORG").get_by_label("Delete ORG").inner_text() == "Delete 2 spans?"
+        row(page, "ORG").get_by_label("Delete ORG").click()
+        until(page, ["PERSON"])
+        page.keyboard.press("Escape")
+        page.click("#tab-files")
+        with page.expect_download() as download:
+            page.click("#exports a:has-text('conll')")
+        download.value.save_as(tmp_path / "out.tsv")
+    assert tw.read(tmp_path / "out.tsv").labels == [["B-PERSON", "O", "O", "O", "O"]] * 2
+
+
+def test_a_label_exists_once_and_has_no_prefix(tmp_path: Path, chromium: Any) -> None:
+    with (
+        server(tmp_path / "w", text_file(tmp_path), *OPTIONS) as (url, _),
+        visit(chromium, url, refused=2) as page,
+    ):
+        page.keyboard.press("n")
+        for name, said in (("PER", "already"), ("B-ORG", "no prefix")):
+            page.fill("#newlabel", name)
+            page.press("#newlabel", "Enter")
+            page.wait_for_function(
+                "t => document.getElementById('labelstatus').textContent.includes(t)", arg=said
+            )
+        assert names(page) == ["PER", "LOC"]
+
+
+def test_colour_key_and_description_are_kept(tmp_path: Path, chromium: Any) -> None:
+    work = tmp_path / "w"
+    with server(work, text_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        page.click("#manage")
+        row(page, "LOC").get_by_label("Colour of LOC").select_option("7")
+        page.wait_for_selector("#labels .c7")
+        row(page, "LOC").get_by_label("Key of LOC").select_option("q")
+        page.wait_for_function("() => document.querySelectorAll('#labels kbd')[1].textContent === 'q'")
+        row(page, "LOC").get_by_label("Description of LOC").fill("Places on a map")
+        row(page, "LOC").get_by_label("Description of LOC").press("Tab")
+        page.wait_for_selector("#labels [title='Places on a map']")
+    with server(work) as (url, _), visit(chromium, url) as page:
+        assert page.locator("#labels .c7[title='Places on a map']").count() == 1
+        page.keyboard.press("q")
+        assert spans(page) == [(TEXT[0][0], "LOC")]
+
+
+def test_twenty_four_labels_have_colours_and_keys_of_their_own(tmp_path: Path, chromium: Any) -> None:
+    options = ("--format", "text", "--labels", ",".join(TYPES))
+    with server(tmp_path / "w", text_file(tmp_path), *options) as (url, _), visit(chromium, url) as page:
+        keys = page.eval_on_selector_all("#labels kbd", "found => found.map(e => e.textContent)")
+        assert len(set(keys)) == 24
+        for k in (0, 9, 23):
+            page.keyboard.press("Home")
+            page.keyboard.press(keys[k])
+            assert spans(page)[0][1] == TYPES[k]
+        colours = page.eval_on_selector_all(
+            "#labels .label", "found => found.map(e => getComputedStyle(e).backgroundColor)"
+        )
+        assert len(set(colours)) == 24
+
+
+def oklab(colour: str) -> tuple[float, float, float]:
+    """Return a colour #rrggbb in OKLab."""
+    r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    r, g, b = (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in (r, g, b))
+    long = (0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b) ** (1 / 3)
+    mid = (0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b) ** (1 / 3)
+    short = (0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b) ** (1 / 3)
+    return (
+        0.2104542553 * long + 0.7936177850 * mid - 0.0040720468 * short,
+        1.9779984951 * long - 2.4285922050 * mid + 0.4505937099 * short,
+        0.0259040371 * long + 0.7827717662 * mid - 0.8086757660 * short,
+    )
+
+
+@pytest.mark.parametrize("block", [0, 1, 2], ids=["light", "dark by preference", "dark by choice"])
+def test_colours_can_be_told_apart(block: int) -> None:
+    """Two colours of a theme differ by 0.07 in OKLab, more than three times a just noticeable difference (0.02)."""
+    text = pages.asset("colours.css").decode()
+    found = re.findall(r"--c\d+: (#[0-9a-f]{6})", text)[24 * block : 24 * block + 24]
+    assert len(found) == 24
+    for one, two in combinations(found, 2):
+        assert sum((a - b) ** 2 for a, b in zip(oklab(one), oklab(two))) ** 0.5 >= 0.07
+
+
+def test_guidelines_are_shown_beside_the_sentence(tmp_path: Path, chromium: Any) -> None:
+    """Markdown becomes elements, markup in it is text, and the sentence stays visible."""
+    path = tmp_path / "rules.md"
+    path.write_text(
+        "# Names\n\nLabel **full** names, *not* titles: `Mr`.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n"
+        "<script>window.hit = 1</script>\n\n[a link](https://example.org)\n"
+    )
+    options = (*OPTIONS, "--guidelines", str(path))
+    with (
+        server(tmp_path / "w", text_file(tmp_path), *options) as (url, _),
+        visit(chromium, url, viewport={"width": 1400, "height": 800}) as page,
+    ):
+        page.keyboard.press("g")
+        page.wait_for_selector("#guidelines h2")
+        assert page.inner_text("#guidelines h2") == "Names"
+        for found in ("strong", "em", "code", "li", "td"):
+            assert page.locator(f"#guidelines {found}").count()
+        assert page.locator("#guidelines script, #guidelines a").count() == 0
+        assert "<script>" in page.inner_text("#guidelines")
+        assert page.evaluate("window.hit") is None
+        side, sentence = (page.locator(name).bounding_box() for name in ("#guidelines", "#sentence"))
+        assert sentence["x"] + sentence["width"] <= side["x"]
+        path.write_text("# Changed\n")
+        page.keyboard.press("g")
+        page.keyboard.press("g")
+        page.wait_for_function("() => document.querySelector('#guidelines h2')?.textContent === 'Changed'")
+
+
+def test_labels_of_a_model_are_mapped_to_those_of_the_project(tmp_path: Path, chromium: Any) -> None:
+    tokens = list(TEXT[:8])
+    labels = [["B-person", "O", "O", "B-location", "B-other"]] * 8
+    tw.MIRA(epochs=5, n_jobs=1).fit(tokens, labels).save(tmp_path / "m.tagwise")
+    options = ("--format", "text", "--strategy", "order", "--labels", "PER,LOC")
+    given = ("--model", str(tmp_path / "m.tagwise"), "--map-labels", "person=PER,location=LOC")
+    with (
+        server(tmp_path / "w", text_file(tmp_path), *options, *given) as (url, _),
+        visit(chromium, url) as page,
+    ):
+        assert names(page) == ["PER", "LOC"]
+        assert spans(page) == [(TEXT[0][0], "PER"), (TEXT[0][3], "LOC")]
+        for _ in range(6):
+            accept(page)
+        assert spans(page) == [(TEXT[6][0], "PER"), (TEXT[6][3], "LOC")]

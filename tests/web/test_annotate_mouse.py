@@ -1,0 +1,207 @@
+"""Labelling with the mouse and with fingers: an active label, the popover, and one action per span."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.annotate_session import TEXT
+from tests.web.browser import accept, drag, needs_browser, server, spans, text_file, tokens, visit
+
+pytestmark = needs_browser
+OPTIONS = ("--format", "text", "--strategy", "order", "--labels", "PER,LOC")
+NAMES = "Anna Maria Berg met Peter in New York City yesterday ."
+
+
+def names_file(folder: Path) -> str:
+    """Write sentences with names of several words, and return the path."""
+    path = folder / "names.txt"
+    path.write_text("\n".join(f"{NAMES} #{k}" for k in range(40)) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def label(page: Any, name: str) -> Any:
+    return page.locator("#labels button", has_text=name)
+
+
+def test_an_active_label_labels_what_is_dragged_clicked_or_double_clicked(
+    tmp_path: Path, chromium: Any
+) -> None:
+    with server(tmp_path / "w", names_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        label(page, "PER").click()
+        assert label(page, "PER").get_attribute("aria-pressed") == "true"
+        drag(page, 0, 2)
+        assert spans(page) == [("Anna Maria Berg", "PER")]
+        page.click("#t4")
+        assert spans(page)[-1] == ("Peter", "PER")
+        label(page, "LOC").click()
+        page.dblclick("#t7")  # the whole run of capitalized words
+        assert spans(page) == [("Anna Maria Berg", "PER"), ("Peter", "PER"), ("New York City", "LOC")]
+        assert page.locator("#popover").is_hidden()
+        page.keyboard.press("Control+z")
+        assert len(spans(page)) == 2  # a double click is one action
+        page.keyboard.press("Escape")
+        assert page.locator("#labels [aria-pressed=true]").count() == 0
+
+
+def test_a_key_makes_a_label_active_for_the_mouse(tmp_path: Path, chromium: Any) -> None:
+    with server(tmp_path / "w", names_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        page.click("#t4")
+        page.keyboard.press("Escape")
+        page.keyboard.press("2")
+        assert label(page, "LOC").get_attribute("aria-pressed") == "true"
+        assert spans(page) == []
+        drag(page, 6, 8)
+        assert spans(page) == [("New York City", "LOC")]
+
+
+def test_the_popover_labels_replaces_and_removes(tmp_path: Path, chromium: Any) -> None:
+    with server(tmp_path / "w", names_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        drag(page, 0, 2)
+        assert spans(page) == []
+        popover, last = page.locator("#popover").bounding_box(), page.locator("#t2").bounding_box()
+        assert popover["y"] + popover["height"] <= last["y"] + 1
+        assert abs(popover["x"] + popover["width"] / 2 - last["x"] - last["width"]) < 150
+        page.click("#popover button:has-text('PER')")
+        assert spans(page) == [("Anna Maria Berg", "PER")]
+        assert page.locator("#popover").is_hidden()
+        page.click("#sentence .chip")
+        page.click("#popover button:has-text('LOC')")
+        assert spans(page) == [("Anna Maria Berg", "LOC")]
+        page.click("#t1")
+        page.click("#removespan")
+        assert spans(page) == []
+        drag(page, 6, 8)
+        page.keyboard.press("2")  # a key labels the selection too
+        assert spans(page) == [("New York City", "LOC")]
+
+
+def test_a_click_on_a_span_replaces_or_removes_it(tmp_path: Path, chromium: Any) -> None:
+    with server(tmp_path / "w", names_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        label(page, "PER").click()
+        drag(page, 6, 8)
+        label(page, "LOC").click()
+        page.click("#t7")
+        assert spans(page) == [("New York City", "LOC")]
+        page.wait_for_timeout(600)  # not a double click
+        page.click("#t7")
+        assert spans(page) == []
+
+
+def test_forty_sentences_take_one_action_per_span(tmp_path: Path, chromium: Any) -> None:
+    """Mouse actions of labelling without proposals: one per span, one per change of the label and one per sentence."""
+    with server(tmp_path / "w", names_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        page.evaluate(
+            "() => { window.actions = 0; addEventListener('pointerdown', () => window.actions++, true); }"
+        )
+        n = changes = 0
+        for k in range(40):
+            while spans(page):  # proposals are removed, so that every span is labelled by the mouse
+                page.keyboard.press("Home")
+                page.keyboard.press("Shift+End")
+                page.keyboard.press("Delete")
+            order = [("PER", 0, 2), ("PER", 4, 4), ("LOC", 6, 8)]
+            for name, first, last in order if k % 2 == 0 else order[::-1]:
+                if label(page, name).get_attribute("aria-pressed") != "true":
+                    label(page, name).click()
+                    changes += 1
+                page.dblclick(f"#t{first}") if first == 0 and k % 4 == 0 else drag(page, first, last)
+                n += 1
+                if first == last:
+                    page.click(f"#t{first}") if not any(w == "Peter" for w, _ in spans(page)) else None
+            assert spans(page) == [("Anna Maria Berg", "PER"), ("Peter", "PER"), ("New York City", "LOC")]
+            accept(page, "click")
+        total = page.evaluate("window.actions")
+        doubles = 10  # a double click has two pointer events
+        assert n == 120
+        assert changes == 41
+        assert total - changes - 40 - doubles == n
+
+
+def test_fingers_label_by_tap_and_by_drag(tmp_path: Path, chromium: Any) -> None:
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    with (
+        server(tmp_path / "w", text_file(tmp_path), *OPTIONS) as (url, _),
+        visit(chromium, url, **phone) as page,
+    ):
+        page.tap("#t0")
+        page.tap("#popover button:has-text('PER')")
+        assert spans(page) == [(TEXT[0][0], "PER")]
+        label(page, "LOC").tap()
+        page.tap("#t3")
+        assert spans(page) == [(TEXT[0][0], "PER"), (TEXT[0][3], "LOC")]
+        page.tap("#accept")
+        page.wait_for_function("() => document.getElementById('counts').textContent.startsWith('1 of')")
+        assert tokens(page) == TEXT[1]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_sentence_is_large_and_centred_between_its_context(
+    tmp_path: Path, chromium: Any, width: int
+) -> None:
+    size = {"viewport": {"width": width, "height": 800}}
+    with (
+        server(tmp_path / "w", text_file(tmp_path), *OPTIONS) as (url, _),
+        visit(chromium, url, **size) as page,
+    ):
+        page.click("#rows li:nth-child(2) button")
+        page.wait_for_function("() => document.getElementById('place').textContent === 'Sentence 2'")
+        assert page.inner_text("#before") == " ".join(TEXT[0])
+        assert page.inner_text("#after") == " ".join(TEXT[2])
+        box = {
+            name: page.locator(f"#{name}").bounding_box()
+            for name in ("before", "sentence", "after", "labels")
+        }
+        assert box["before"]["y"] < box["sentence"]["y"] < box["after"]["y"] < box["labels"]["y"]
+        editor = page.locator("#editor").bounding_box()
+        middle = box["sentence"]["x"] + box["sentence"]["width"] / 2
+        assert abs(middle - editor["x"] - editor["width"] / 2) < 3
+        sizes = page.evaluate(
+            "() => ['sentence', 'before'].map(id => parseFloat(getComputedStyle(document.getElementById(id)).fontSize))"
+        )
+        assert sizes[0] >= (24 if width == 1280 else 20)
+        assert sizes[0] > sizes[1]
+        bar = page.locator("#actions").bounding_box()
+        assert bar["y"] + bar["height"] == pytest.approx(800, abs=1)
+        page.mouse.wheel(0, 300)
+        page.wait_for_timeout(100)
+        assert page.locator("#accept").bounding_box()["y"] > 700
+        page.click("#accept")
+        page.wait_for_function("() => document.getElementById('status').textContent.startsWith('Saved')")
+        assert re.match(r"Saved · 1 of 17", page.inner_text("#status"))
+
+
+def test_the_page_uses_everyday_words(tmp_path: Path, chromium: Any) -> None:
+    with server(tmp_path / "w", text_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        for _ in range(4):
+            accept(page)
+        assert "left" in page.inner_text("#counts")
+        assert re.fullmatch(r"Saved · 4 of 17 · .* left", page.inner_text("#status"))
+        titles = page.eval_on_selector_all("#strategy option", "found => found.map(e => e.textContent)")
+        assert titles[0] == "Most useful first (recommended)"
+        shown = page.inner_text("body") + " ".join(titles)
+        for word in ("margin", " ms", "Learned in", "posterior", "committee"):
+            assert word not in shown
+
+
+def test_context_stays_in_the_document(tmp_path: Path, chromium: Any) -> None:
+    path = tmp_path / "two.jsonl"
+    path.write_text(
+        '{"tokens": ["one"], "newdoc": "first"}\n{"tokens": ["two"]}\n{"tokens": ["three"], "newdoc": "second"}\n'
+    )
+    with (
+        server(tmp_path / "w", str(path), "--strategy", "order", "--labels", "A") as (url, _),
+        visit(chromium, url) as page,
+    ):
+        found = []
+        for number in (1, 2, 3):
+            page.click(f"#rows li:nth-child({number}) button")
+            page.wait_for_function(
+                "n => document.getElementById('place').textContent === `Sentence ${n}`", arg=number
+            )
+            found.append((page.inner_text("#before"), page.inner_text("#after"), page.inner_text("#origin")))
+        titles = [f"two.jsonl · {name}" for name in ("first", "first", "second")]
+        assert found == [("", "two", titles[0]), ("one", "", titles[1]), ("", "", titles[2])]
