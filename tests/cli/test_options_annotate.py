@@ -71,6 +71,49 @@ def model(bench: Bench) -> None:
     assert fitted()
 
 
+@row("annotate", "--map-labels")
+def map_labels(bench: Bench) -> None:
+    """--map-labels renames labels of the model. Its other labels do not become labels of the project."""
+    given = bench.path("bare.txt", "Rosa runs\n")
+    tagger = tw.MIRA(features="word[0]\n", epochs=2).fit(
+        [["Rosa", "runs", "Lund"]], [["B-person", "O", "B-place"]]
+    )
+    args = (given, "--format", "text", "--model", bench.saved(tagger, "mira.tagwise"))
+    found = begun(bench, *args, "--map-labels", "person=PER")
+    assert found["settings"]["labels"] == ["PER"]
+    assert found["model"].predict([["Rosa"]]) == [["B-PER"]]
+    assert begun(bench, *args, folder="v")["settings"]["labels"] == ["person", "place"]
+    for wrong in ("person", "persn=PER", "person=X,place=X"):
+        assert invoke("annotate", *args, "--map-labels", wrong, "--work", bench.path("x")).exit_code == 2
+    assert invoke("annotate", given, "--map-labels", "a=b", "--work", bench.path("x")).exit_code == 2
+
+
+@row("annotate", "--patterns")
+def patterns(bench: Bench) -> None:
+    """--patterns proposes labels for terms, and adds their label types. Default: no proposals."""
+    given = bench.path("bare.txt", "Rosa runs\n")
+    terms = bench.path("terms.tsv", "PER\trosa\n")
+    found = begun(bench, given, "--format", "text", "--patterns", terms)
+    assert [one["label"] for one in found["sentence"]["proposal"]] == ["PER"]
+    assert found["settings"]["labels"] == ["PER"]
+    assert begun(bench, given, "--format", "text", folder="v")["sentence"]["proposal"] == []
+    wrong = bench.path("wrong.tsv", "rosa\n")
+    assert invoke("annotate", given, "--patterns", wrong, "--work", bench.path("x")).exit_code == 2
+
+
+@row("annotate", "--guidelines")
+def guidelines(bench: Bench) -> None:
+    """--guidelines shows a Markdown file. Default: guidelines.md of the folder, if there is one."""
+    text = bench.path("rules.md", "# Rules\n")
+    found = begun(bench, bench.train, "--guidelines", text)
+    assert found["session"].read_guidelines() == "# Rules\n"
+    assert not begun(bench)["guidelines"]
+    (bench.path("w") / "guidelines.md").write_text("own")
+    assert begun(bench)["session"].read_guidelines() == "own"
+    absent = ("--guidelines", bench.path("absent.md"))
+    assert invoke("annotate", bench.train, *absent, "--work", bench.path("x")).exit_code == 2
+
+
 @row("annotate", "--dev")
 def dev(bench: Bench) -> None:
     """--dev gives the held-out corpus. Default: none."""
@@ -123,6 +166,9 @@ def export(bench: Bench) -> None:
         out = bench.path(f"out{option}.jsonl")
         bench.ok("annotate", bench.train, "--work", bench.path("w"), "--export", "jsonl", option, out)
         assert [json.loads(line)["tokens"] for line in out.read_text().splitlines()] == TRAIN.tokens
+    model = bench.path("out.tagwise")
+    bench.ok("annotate", "--work", bench.path("w"), "--export", "model", "-o", model)
+    assert tw.load(model).predict(TRAIN.tokens) == TRAIN.labels
     assert (
         invoke("annotate", bench.train, "--work", bench.path("w"), "--export", "pdf", "-o", "x").exit_code
         == 2

@@ -20,6 +20,7 @@ from typing import Any
 
 import tagwise as tw
 from tagwise.apps.annotate.folder import ProjectSettings
+from tagwise.apps.annotate.history import ACTIONS, EFFORT, MARKS
 from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.session import Session
 
@@ -42,8 +43,10 @@ def journal_entry(k: int, done: int, undone: int) -> dict[str, Any]:
         return {"do": "undo"}
     if draw < 0.25 and undone:
         return {"do": "redo"}
-    if draw < 0.3:
-        return {"do": "skip", "id": rng.randrange(40)}
+    if draw < 0.35:
+        return {"do": rng.choice(["skip", "flag", "reject"]), "id": rng.randrange(40)}
+    if draw < 0.4:
+        return {"do": "comment", "id": rng.randrange(40), "text": f"comment {k}"}
     labels = [rng.choice(["O", "B-A", "B-B"]) for _ in range(3)]
     return {"do": "accept", "id": rng.randrange(40), "labels": labels}
 
@@ -56,7 +59,7 @@ def expected(n: int) -> tuple[list[dict[str, Any]], dict[int, list[str]], int, i
     for k in range(1, n + 1):
         one = journal_entry(k, at, len(states) - 1 - at)
         entries.append({"n": k, **one})
-        if one["do"] in ("accept", "skip"):
+        if one["do"] in ACTIONS:
             more = {one["id"]: one["labels"]} if one["do"] == "accept" else {}
             states = [*states[: at + 1], {**states[at], **more}]
             at += 1
@@ -81,8 +84,10 @@ def label(folder: Path, descriptor: int, whole: bool) -> None:
             session.accept(one["id"], spans)
         elif one["do"] == "accept":
             work.accept(one["id"], one["labels"])
-        elif one["do"] == "skip":
-            target.skip(one["id"])
+        elif one["do"] == "comment":
+            target.comment(one["id"], one["text"])
+        elif one["do"] in MARKS:
+            target.mark(one["id"], one["do"])
         else:
             getattr(target, one["do"])()
         os.write(descriptor, f"{k}\n".encode())
@@ -120,7 +125,9 @@ def main(kills: int, seed: int) -> dict[str, int]:
         for k in range(kills):
             reported = killed(folder, rng.random() * 0.05, whole=k % 5 == 0)
             work = begun(folder)
-            found = work.journal.entries
+            found = [
+                {name: v for name, v in one.items() if name not in EFFORT} for one in work.journal.entries
+            ]
             entries, labels, done, undone = expected(len(found))
             counts["kills"] += 1
             counts["lost"] += max(0, reported - len(found))

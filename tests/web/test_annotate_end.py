@@ -141,7 +141,7 @@ def test_the_most_doubtful_sentences_are_checked_one_after_the_other(tmp_path: P
         seen = {tokens(page)[4]}
         page.keyboard.press("Enter")
         page.wait_for_function(
-            "w => !document.getElementById('sentence').textContent.includes(w)", arg=[*seen][0]
+            "w => !document.getElementById('sentence').textContent.includes(w)", arg=next(iter(seen))
         )
         seen.add(tokens(page)[4])
         assert seen == {"#5", "#9"}

@@ -16,7 +16,10 @@ import tagwise as tw
 pytest.importorskip("starlette", reason="tagwise[web] is not installed")
 
 from tagwise.apps.annotate import app as pages
+from tagwise.apps.annotate.folder import ProjectSettings
+from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.server import guarded
+from tagwise.apps.annotate.session import Session
 from tests.web.annotate_session import HOSTILE, TEXT, TOKEN, gold, send, session_of
 from tests.web.asgi_client import call_app
 
@@ -27,8 +30,27 @@ READS = [
     "/api/why?id=0&token=0",
     "/api/export?format=conll",
     "/api/events",
+    "/api/list?tab=all",
+    "/api/labels",
+    "/api/summary",
+    "/api/guidelines",
+    "/api/model",
 ]
-WRITES = ["accept", "skip", "undo", "redo", "label", "strategy", "mistakes", "import", "agreement", "compare"]
+WRITES = [
+    "accept",
+    "skip",
+    "flag",
+    "reject",
+    "comment",
+    "undo",
+    "redo",
+    "label",
+    "strategy",
+    "mistakes",
+    "import",
+    "agreement",
+    "compare",
+]
 
 
 @pytest.fixture
@@ -56,9 +78,9 @@ def test_label_undo_explain_export_and_train_from_the_export(served: tuple[Any, 
     session.learning.wait()
     why = json.loads(send(app, "GET", "/api/why?id=15&token=0").body)
     assert why["decision"]["label"] == "B-PER"
-    assert why["readings"][0]["probability"] is None  # the tagger has scores only
-    scores = [reading["score"] for reading in why["readings"]]
-    assert scores == sorted(scores, reverse=True)
+    assert why["readings"][0]["share"] is None  # the tagger has scores only
+    behind = [reading["behind"] for reading in why["readings"]]
+    assert behind == sorted(behind)
     file = send(app, "GET", "/api/export?format=conll")
     assert "attachment" in file.headers["content-disposition"]
     corpus = tw.read(io.BytesIO(file.body), "conll")
@@ -72,9 +94,9 @@ def test_labels_search_import_mistakes_and_agreement(served: tuple[Any, Any]) ->
     assert (
         json.loads(send(app, "POST", "/api/label", {"name": "ORG"}).body)["settings"]["labels"][-1] == "ORG"
     )
-    found = json.loads(send(app, "POST", "/api/strategy", {"strategy": "search", "search": "oslo"}).body)
-    assert "Oslo" in found["sentence"]["tokens"]
-    assert found["settings"]["strategy"] == "search"
+    found = json.loads(send(app, "GET", "/api/list?tab=all&search=oslo").body)
+    assert found["total"] == 4
+    assert all("Oslo" in row["tokens"] for row in found["rows"])
     lines = "".join(
         "\n".join(f"{w}\t{y}" for w, y in zip(words, tags)) + "\n\n"
         for words, tags in [(words, ["B-PER", "O", "O", "B-LOC", "O"]) for words in TEXT[:8]]
@@ -84,7 +106,9 @@ def test_labels_search_import_mistakes_and_agreement(served: tuple[Any, Any]) ->
     )
     assert state["counts"]["given"] == 8
     assert state["documents"][-1] == {"name": "x.tsv", "sentences": 8}
-    suspects = json.loads(send(app, "POST", "/api/mistakes", {}).body)["suspects"]
+    assert send(app, "POST", "/api/mistakes", {}).status == 400  # too few sentences
+    suspects = json.loads(send(app, "POST", "/api/mistakes", {"most": 3}).body)["suspects"]
+    assert len(suspects) <= 3
     assert all({"id", "tokens", "doubt", "spans", "found"} == set(one) for one in suspects)
     other = json.loads(send(app, "POST", "/api/agreement", body=lines.replace("B-PER", "O").encode()).body)
     assert other["sentences"] == 8
@@ -158,7 +182,9 @@ def test_cross_site_posts_are_rejected(served: tuple[Any, Any], name: str) -> No
     assert not session.work.journal.entries
 
 
-@pytest.mark.parametrize("name", ["accept", "skip", "label", "strategy", "compare"])
+@pytest.mark.parametrize(
+    "name", ["accept", "skip", "flag", "reject", "comment", "label", "strategy", "compare"]
+)
 def test_form_content_types_are_rejected(served: tuple[Any, Any], name: str) -> None:
     """Forms of other pages cannot send the content type application/json."""
     app, _ = served
@@ -240,9 +266,19 @@ def test_invalid_export_formats_get_400(served: tuple[Any, Any], query: str) -> 
         ("label", {"name": "x" * 100}),
         ("label", {}),
         ("strategy", {"strategy": "x"}),
-        ("strategy", {"search": "x" * 300}),
-        ("strategy", {"search": "\ud800"}),
-        ("strategy", {"search": ["x"]}),
+        ("comment", {"id": 0, "text": "x" * 2001}),
+        ("comment", {"id": 0, "text": "\ud800"}),
+        ("comment", {"id": 0, "text": ["x"]}),
+        ("flag", {"id": 99}),
+        ("reject", {"id": -1}),
+        ("label", {"name": "B-PER"}),
+        ("label", {"name": "PER"}),
+        ("label/change", {"label": "ORG", "name": "X"}),
+        ("label/change", {"label": "PER", "name": "I-PER"}),
+        ("label/change", {"label": "PER", "colour": 24}),
+        ("label/delete", {"label": "ORG"}),
+        ("accept", {"id": 0, "spans": [], "version": -1}),
+        ("mistakes", {"most": 0}),
         ("strategy", {"strategy": []}),
         ("strategy", {"strategy": {}}),
         ("strategy", {"strategy": None}),
@@ -266,14 +302,51 @@ def test_invalid_requests_get_400_with_a_message(served: tuple[Any, Any], name: 
     assert not session.work.journal.entries
 
 
-def test_lone_surrogate_in_a_search_is_rejected(served: tuple[Any, Any]) -> None:
-    """Browsers send lone surrogates if an emoji is cut in half. The request is rejected and the search is unchanged."""
+def test_lone_surrogate_in_a_comment_is_rejected(served: tuple[Any, Any]) -> None:
+    """Browsers send lone surrogates if an emoji is cut in half. The request is rejected, the comment is unchanged."""
+    app, _ = served
+    assert send(app, "POST", "/api/comment", {"id": 0, "text": "Rome"}).status == 200
+    assert send(app, "POST", "/api/comment", {"id": 0, "text": "\ud83d"}).status == 400
+    found = send(app, "GET", "/api/state?focus=0")
+    assert json.loads(found.body)["sentence"]["comment"] == "Rome"
+
+
+def test_outdated_version_is_a_conflict_with_the_present_sentence(served: tuple[Any, Any]) -> None:
+    """Accepting twice for the same version is 409. The body has the sentence, and the labels do not change."""
     app, session = served
-    assert send(app, "POST", "/api/strategy", {"search": "Rome"}).status == 200
-    assert send(app, "POST", "/api/strategy", {"search": "\ud83d"}).status == 400
-    found = send(app, "GET", "/api/state")
-    assert found.status == 200
-    assert json.loads(found.body)["settings"]["search"] == session.search == "Rome"
+    mine = {"id": 0, "version": 0, "spans": gold(TEXT[0])}
+    assert send(app, "POST", "/api/accept", mine).status == 200
+    answer = send(app, "POST", "/api/accept", {**mine, "spans": []})
+    assert answer.status == 409
+    found = json.loads(answer.body)
+    assert found["error"]["type"] == "Conflict"
+    assert found["sentence"]["spans"] == [[0, 1, "PER"], [3, 4, "LOC"]]
+    assert len(session.work.journal.entries) == 1
+    again = {**mine, "spans": [], "version": found["sentence"]["version"]}
+    assert send(app, "POST", "/api/accept", again).status == 200
+    assert session.work.accepted[0] == ["O"] * 5
+
+
+def test_shares_of_readings_sum_to_one(tmp_path: Path) -> None:
+    """With a CRF, readings have shares of the probability of those returned, and differ in their spans."""
+    work = Work(tmp_path / "crf", ProjectSettings(labels=["PER", "LOC"], learner="crf"))
+    work.add(tw.Corpus.from_lists(TEXT), "text")
+    session = Session(work)
+    for i in range(3):
+        session.accept(i, gold(TEXT[i]))
+    session.learning.wait()
+    readings = session.why(9, 0)["readings"]
+    assert sum(one["share"] for one in readings) == pytest.approx(1.0)
+    assert len({json.dumps(one["spans"]) for one in readings}) == len(readings) == 5
+    session.close()
+
+
+@pytest.mark.parametrize(
+    "query", ["tab=nothing", "tab=all&offset=x", "tab=all&search=" + "x" * 201, "tab=all&offset=-1"]
+)
+def test_lists_reject_unknown_tabs_and_long_searches(served: tuple[Any, Any], query: str) -> None:
+    app, _ = served
+    assert send(app, "GET", f"/api/list?{query}").status == 400
 
 
 @pytest.mark.parametrize(

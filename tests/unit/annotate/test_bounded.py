@@ -75,8 +75,13 @@ def test_correction_does_not_read_all_labels(tmp_path: Path, monkeypatch: pytest
         "sentences": 43,
         "accepted": 1,
         "given": 3,
+        "done": 4,
         "open": 39,
+        "skipped": 0,
+        "flagged": 0,
+        "rejected": 0,
         "stale": 0,
+        "seconds": None,
     }
     assert session.accept(0, [])["counts"]["given"] == 2
     session.close()
@@ -121,6 +126,7 @@ def test_background_work_starts_after_the_drawing_time(
 
 def test_search_finds_sentences_at_the_end_of_the_queue(tmp_path: Path) -> None:
     session = opened(tmp_path, 6 * SLICE)
-    state = session.choose("search", f"w{6 * SLICE - 1}")
-    assert state["sentence"]["tokens"][2] == f"w{6 * SLICE - 1}"
+    found = session.listed("todo", f"w{6 * SLICE - 1}")
+    assert (found["total"], found["rows"][0]["tokens"][2]) == (1, f"w{6 * SLICE - 1}")
+    assert session.listed("all", "nothing like it") == {"total": 0, "offset": 0, "rows": []}
     session.close()

@@ -114,13 +114,11 @@ def test_margins_are_score_differences_of_the_two_best_paths(model: Any) -> None
 def test_strategies_rank_by_their_definitions(model: Any) -> None:
     X = CORPUS[6:]
     second = tw.Perceptron(max_iter=1, n_jobs=1).fit(CORPUS[2:4]).model_
-    view = View(model, second, {"went", "to", "."}, "RAINED")
+    view = View(model, second, {"went", "to", "."})
     assert np.allclose(priorities("margin", view, X), -margins(model, X))
     differ = [sum(a != b for a, b in zip(*pair)) for pair in zip(model.predict(X), second.predict(X))]
     assert np.floor(priorities("committee", view, X)).tolist() == differ
     assert priorities("order", view, X).tolist() == [-i for i in range(len(X))]
-    hits = priorities("search", view, X) > 0
-    assert hits.tolist() == ["rained" in s.tokens for s in X]
     new = priorities("diversity", View(None, None, {"went"}), [["went"], ["went", "x"], ["y", "z"]])
     assert new.tolist() == [0, -1, -2]  # nothing learned yet: in order
     assert (priorities("span", view, X) >= 0).all()
@@ -131,15 +129,15 @@ def test_strategies_rank_by_their_definitions(model: Any) -> None:
     assert np.allclose(priorities("diversity", view, X), found_values, atol=1e-5)
     with pytest.raises(tw.exceptions.ParameterError, match="margin"):
         priorities("nothing", view, X)
-    assert set(STRATEGIES) == {"margin", "span", "committee", "diversity", "order", "search"}
+    assert set(STRATEGIES) == {"margin", "span", "committee", "diversity", "order"}
 
 
-@pytest.mark.parametrize("strategy", ["margin", "order", "search"])
+@pytest.mark.parametrize("strategy", ["margin", "order"])
 def test_ranking_in_slices_equals_ranking_at_once(model: Any, strategy: str) -> None:
     sentences = [CORPUS[i % len(CORPUS)].tokens for i in range(SLICE * 2 + 7)]
     queue = Queue(sentences)
     queue.close([3, 5])
-    view = View(model, search="rained", n_jobs=1)
+    view = View(model, n_jobs=1)
     assert queue.refresh(strategy, view, 1, most=FIRST) == 2 * SLICE + 5 - FIRST
     done = FIRST
     while (found := queue.next_slice(strategy, view, 1)) is not None:
@@ -185,7 +183,7 @@ def test_session_learns_undoes_and_resumes(tmp_path: Path) -> None:
     session.learning.wait()
     assert session.curve
     assert session.curve[-1]["score"] > 0.5
-    found_values = {one["label"] for one in session.shown(15)["proposal"]}
+    found_values = {one["label"] for one in session.state(15)["sentence"]["proposal"]}
     assert found_values == {"PER", "LOC"}
     last = session.work.journal.entries[-1]["id"]
     back = session.undo()
@@ -195,9 +193,10 @@ def test_session_learns_undoes_and_resumes(tmp_path: Path) -> None:
     assert [tuple(s.values()) for s in spans_of(last)] == [tuple(s) for s in back["sentence"]["undone"]]
     assert session.redo()["counts"]["accepted"] == 6
     why = session.why(15, 0)
-    scores = [one["score"] for one in why["readings"]]
-    assert scores == sorted(scores, reverse=True)
-    assert {one["probability"] for one in why["readings"]} == {None}  # a margin learner has none
+    behind = [one["behind"] for one in why["readings"]]
+    assert behind == sorted(behind)
+    assert behind[0] == 0
+    assert {one["share"] for one in why["readings"]} == {None}  # a margin learner has no probabilities
     assert why["decision"]["votes"]
     assert {one["tokens"][0] for one in why["alike"]} & {"John", "Oslo"}
     session.learning.wait()

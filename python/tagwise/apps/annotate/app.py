@@ -34,7 +34,7 @@ from tagwise.apps.annotate.session import Conflict, Session
 from tagwise.apps.annotate.views import LONGEST_SEARCH
 from tagwise.apps.annotate.why import spans_of
 from tagwise.apps.web.problems import HANDLERS, RefusedRequest, content_of, parsed_body
-from tagwise.base.domains import Choice, Domain, Integer, Listed, Record, Text
+from tagwise.base.domains import Choice, Domain, Integer, ListOf, Record, Text
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import meant
 from tagwise.corpus.formats import FORMATS, read
@@ -96,7 +96,7 @@ _THEN: dict[str, Domain] = {"then": Integer(0, MOST_SENTENCES)}
 _FOCUS: dict[str, Domain] = {"focus": Integer(0, MOST_SENTENCES)}
 NOTHING: Domain = Record()
 ACCEPT: Domain = Record(
-    {**_ID, "spans": Listed(_SPAN, high=MOST_TOKENS)}, {"version": Integer(0, 2**53), **_THEN}
+    {**_ID, "spans": ListOf(_SPAN, high=MOST_TOKENS)}, {"version": Integer(0, 2**53), **_THEN}
 )
 MARK: Domain = Record(_ID, _THEN)
 COMMENT: Domain = Record({**_ID, "text": Text(most=LONGEST_TEXT)})
@@ -115,7 +115,7 @@ CHANGE: Domain = Record(
 DELETE: Domain = Record({"label": _NAME}, _FOCUS)
 STRATEGY: Domain = Record({"strategy": Choice(tuple(STRATEGIES))})
 MISTAKES: Domain = Record(may={"most": Integer(1, 1000)})
-COMPARE: Domain = Record(may={"learners": Listed(Text(most=100), low=1, high=MOST_LEARNERS)})
+COMPARE: Domain = Record(may={"learners": ListOf(Text(most=100), low=1, high=MOST_LEARNERS)})
 
 
 Action = Callable[[Session, dict[str, Any]], Any]

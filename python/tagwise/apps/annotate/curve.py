@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tagwise.base.domains import Domain, Integer, Listed, Real, Record
+from tagwise.base.domains import Domain, Integer, ListOf, Real, Record
 from tagwise.base.exceptions import FileError, TagwiseError
 from tagwise.base.files.regular import read_regular
 from tagwise.base.files.sealed import parsed
@@ -30,7 +30,7 @@ def read_curve(folder: Path) -> list[dict[str, float]]:
     try:
         data = read_regular(folder / CURVE, MOST_CURVE, FileError, "", follow=False)
         points = [parsed(line) for line in data.splitlines()]
-        Listed(POINT).check(points, CURVE)
+        ListOf(POINT).check(points, CURVE)
         return points
     except TagwiseError:
         return []

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tagwise.apps.annotate.history import MARKS
-from tagwise.base.domains import Choice, Domain, DomainError, Integer, Listed, Real, Record, Text, Variant
+from tagwise.base.domains import Choice, Domain, DomainError, Integer, ListOf, Real, Record, Text, Variant
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.files.regular import make_own_folder, open_regular, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
@@ -58,9 +58,9 @@ WORK: Domain = Record(
     {
         "tagwise annotate": Integer(VERSION, VERSION),
         "kind": Choice(("spans", "tokens")),
-        "labels": Listed(_LABEL, high=MOST_LABELS, distinct=True),
+        "labels": ListOf(_LABEL, high=MOST_LABELS, distinct=True),
         "details": Record(more=DETAILS),
-        "renames": Listed(
+        "renames": ListOf(
             Record({"entries": _COUNT, "documents": _COUNT, "old": _LABEL}, {"new": _LABEL}),
             high=MOST_RENAMES,
         ),
@@ -79,7 +79,7 @@ ACTION: Domain = Variant(
     "do",
     {
         "accept": Record(
-            {**_ID, "labels": Listed(Text(most=LONGEST_LABEL + 2), high=MOST_TOKENS)},
+            {**_ID, "labels": ListOf(Text(most=LONGEST_LABEL + 2), high=MOST_TOKENS)},
             {"seconds": Real(0, 1e6), "offered": _COUNT, "kept": _COUNT},
         ),
         **{mark: Record(_ID) for mark in MARKS},
