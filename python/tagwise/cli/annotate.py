@@ -156,8 +156,8 @@ def run_simulation(
 @click.option(
     "--map-labels",
     "mapping",
-    metavar="OLD=NEW,...",
-    help="Names of the model's labels in this project, such as person=PER. Its other labels are not proposed.",
+    metavar="OLD=NEW",
+    help="New names of the model's labels, such as person=PER,place=LOC. Its other labels are not proposed.",
     panel=LEARNER,
 )
 @click.option(
@@ -284,8 +284,8 @@ def annotate(
     \b
     Examples:
       tagwise annotate posts.txt --labels PER,LOC
-      tagwise annotate posts.txt --model en-ner --map-labels person=PER
-      tagwise annotate posts.txt --patterns terms.tsv --dev dev.tsv
+      tagwise annotate posts.txt --model en-ner --dev dev.tsv
+      tagwise annotate posts.txt --patterns terms.tsv
       tagwise annotate posts.txt --export conll -o mine.tsv
       tagwise annotate posts.txt --export model -o mine.tagwise
       tagwise annotate mine.tsv --agreement theirs.tsv
