@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 #: Colours that are distinguishable on light and on dark paper if drawn with OPACITY. Any two have a CIEDE2000
 #: difference of at least 12 on white and on near-black paper, and text on them has a contrast of at least 4.5.
@@ -24,6 +24,17 @@ def preferred(label: str) -> int:
     """
     digest = hashlib.blake2b(label.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") % len(PALETTE)
+
+
+def unused(label: str, uses: Mapping[int, int]) -> int:
+    """Return the index of the colour of a new label: its own, or the next one of those that the fewest labels have.
+
+    >>> unused("PER", {}) == preferred("PER"), unused("PER", {preferred("PER"): 1}) == preferred("PER")
+    (True, False)
+    """
+    first = preferred(label)
+    places = [(first + step) % len(PALETTE) for step in range(len(PALETTE))]
+    return min(places, key=lambda place: uses.get(place, 0))
 
 
 def tint(index: int) -> str:
@@ -56,9 +67,7 @@ class LabelColours:
     def index(self, label: str) -> int:
         """Return the index of the colour of a label."""
         if label not in self._index:
-            first = preferred(label)
-            places = [(first + step) % len(PALETTE) for step in range(len(PALETTE))]
-            self._index[label] = min(places, key=self._uses.__getitem__)
+            self._index[label] = unused(label, self._uses)
             self._uses[self._index[label]] += 1
         return self._index[label]
 

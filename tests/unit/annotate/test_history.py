@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.apps.annotate.folder import COLOURS, ProjectSettings
+from tagwise import exceptions
+from tagwise.apps.annotate.folder import ProjectSettings
 from tagwise.apps.annotate.journal import Journal, JournalError
 from tagwise.apps.annotate.learning import renamed_model, trained
 from tagwise.apps.annotate.patterns import Patterns, read_patterns
 from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.session import Session
+from tagwise.base.colours import PALETTE
 from tagwise.base.files.sealed import sealed
 
 TOKENS = [["Peter", "flew"], ["Anna", "slept"], ["Rome", "wins"], ["Anna", "slept"], ["Oslo", "rains"]]
@@ -165,20 +167,20 @@ def test_reader_ignores_an_incomplete_line_and_changes_nothing(tmp_path: Path) -
         assert (tmp_path / "j").stat().st_size == size
         with pytest.raises(JournalError, match="reading only"):
             reader.append(do="y")
-    with pytest.raises(tw.FileError):
+    with pytest.raises(exceptions.FileError):
         Journal(tmp_path / "absent", read_only=True)
     assert not (tmp_path / "absent").exists()
 
 
 def test_labels_have_different_colours_until_all_are_used(tmp_path: Path) -> None:
-    work = Work(tmp_path, ProjectSettings(labels=[f"T{k}" for k in range(COLOURS - 1)]))
+    work = Work(tmp_path, ProjectSettings(labels=[f"T{k}" for k in range(len(PALETTE) - 1)]))
     work.add_label("LAST")
-    assert len({one["colour"] for one in work.settings.details.values()}) == COLOURS
+    assert len({one["colour"] for one in work.settings.details.values()}) == len(PALETTE)
     work.rename_label("T3", None)
     work.add_label("NEW")
-    assert len({one["colour"] for one in work.settings.details.values()}) == COLOURS
+    assert len({one["colour"] for one in work.settings.details.values()}) == len(PALETTE)
     work.change_label("NEW", key="q", place=0)
-    with pytest.raises(tw.ParameterError, match="'q' is that of NEW"):
+    with pytest.raises(exceptions.ParameterError, match="'q' is that of NEW"):
         work.change_label("LAST", key="q")
     assert work.settings.labels[0] == "NEW"
     work.close()
@@ -190,7 +192,7 @@ def test_labels_have_different_colours_until_all_are_used(tmp_path: Path) -> Non
 def test_labels_of_tokens_in_use_cannot_be_deleted(tmp_path: Path) -> None:
     work = Work(tmp_path)
     work.read(b"dogs\tNN\nbark\tVB\n\nloud\t_\n\n", "conll")
-    with pytest.raises(tw.ParameterError, match="every token needs one"):
+    with pytest.raises(exceptions.ParameterError, match="every token needs one"):
         work.rename_label("NN", None)
     work.rename_label("NN", "NOUN")
     assert work.labelled[0] == ["NOUN", "VB"]
@@ -226,7 +228,7 @@ def test_patterns_take_the_longest_match(tmp_path: Path) -> None:
 )
 def test_wrong_patterns_are_reported_with_their_line(tmp_path: Path, line: str) -> None:
     (tmp_path / "p").write_text(f"PER\tAnna\n{line}\n")
-    with pytest.raises(tw.ParameterError, match="p:2: "):
+    with pytest.raises(exceptions.ParameterError, match="p:2: "):
         read_patterns(tmp_path / "p")
 
 
@@ -235,14 +237,14 @@ def test_model_with_renamed_labels_tags_the_same_spans() -> None:
     found = renamed_model(tagger.model_, {"person": "PER"})
     assert found.predict([["Anna", "slept"]]) == [["B-PER", "O"]]
     two = tw.MIRA(epochs=3, n_jobs=1).fit([["Anna", "Rome"]], [["B-person", "B-group"]])
-    with pytest.raises(tw.ParameterError, match="B-X"):
+    with pytest.raises(exceptions.ParameterError, match="B-X"):
         renamed_model(two.model_, {"person": "X", "group": "X"})
 
 
 def test_saved_model_needs_labels(tmp_path: Path) -> None:
     work = Work(tmp_path, ProjectSettings(labels=["PER"]))
     work.add(tw.Corpus.from_lists(TOKENS), "notes")
-    with pytest.raises(tw.ParameterError, match="no sentence is labelled"):
+    with pytest.raises(exceptions.ParameterError, match="no sentence is labelled"):
         trained(work, "default")
     work.close()
 

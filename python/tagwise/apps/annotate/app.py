@@ -22,7 +22,6 @@ from tagwise.apps.annotate.comparing import MOST as MOST_LEARNERS
 from tagwise.apps.annotate.comparing import Comparing
 from tagwise.apps.annotate.exports import EXPORTS
 from tagwise.apps.annotate.folder import (
-    COLOURS,
     LONGEST_LABEL,
     LONGEST_TEXT,
     MOST_LABELS,
@@ -34,6 +33,7 @@ from tagwise.apps.annotate.session import Conflict, Session
 from tagwise.apps.annotate.views import LONGEST_SEARCH
 from tagwise.apps.annotate.why import spans_of
 from tagwise.apps.web.problems import HANDLERS, RefusedRequest, content_of, parsed_body
+from tagwise.base.colours import PALETTE, tint
 from tagwise.base.domains import Choice, Domain, Integer, ListOf, Record, Text
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import meant
@@ -67,7 +67,9 @@ FILES = {
 
 
 def asset(name: str) -> bytes:
-    """Return a file of the page."""
+    """Return a file of the page. The colours of labels are those of notebooks."""
+    if name == "colours.css":
+        return "".join(f".c{i} {{ background: {tint(i)}; }}\n" for i in range(len(PALETTE))).encode()
     return (resources.files("tagwise.apps.annotate") / "static" / name).read_bytes()
 
 
@@ -106,7 +108,7 @@ CHANGE: Domain = Record(
     {
         "name": _NAME,
         "place": Integer(0, MOST_LABELS),
-        "colour": Integer(0, COLOURS - 1),
+        "colour": Integer(0, len(PALETTE) - 1),
         "key": Text(most=1),
         "description": Text(most=LONGEST_TEXT),
         **_FOCUS,

@@ -20,12 +20,14 @@ import io
 import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
 from tagwise.apps.annotate.history import MARKS
+from tagwise.base.colours import PALETTE, unused
 from tagwise.base.domains import Choice, Domain, DomainError, Integer, ListOf, Real, Record, Text, Variant
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.files.regular import make_own_folder, open_regular, read_regular
@@ -42,8 +44,6 @@ OUTSIDE = "O"
 #: Maximum sizes.
 MOST_SENTENCES, MOST_LABELS, LONGEST_LABEL, MOST_TOKENS = 1_000_000, 200, 60, 2_000
 LONGEST_TEXT, MOST_RENAMES = 2_000, 100_000
-#: Number of colours of the page.
-COLOURS = 24
 #: Maximum bytes of work.json, and of all documents together.
 MOST_SETTINGS, MOST_BYTES = 1 << 24, 1 << 29
 _REMEDY = "Give another folder, or restore this one from a copy."
@@ -51,7 +51,7 @@ _COUNT = Integer(0, 2**53)
 _LABEL = Text(most=LONGEST_LABEL)
 #: Schema of the appearance of a label: colour, key and description.
 DETAILS: Domain = Record(
-    {"colour": Integer(0, COLOURS - 1)}, {"key": Text(most=1), "description": Text(most=LONGEST_TEXT)}
+    {"colour": Integer(0, len(PALETTE) - 1)}, {"key": Text(most=1), "description": Text(most=LONGEST_TEXT)}
 )
 #: Schema of `work.json`.
 WORK: Domain = Record(
@@ -117,11 +117,11 @@ class ProjectSettings:
         if len(set(self.labels)) != len(self.labels) or len(self.labels) > MOST_LABELS:
             raise ParameterError(f"labels: expected at most {MOST_LABELS} labels, each listed once")
         found = {label: self.details[label] for label in self.labels if label in self.details}
-        used = [one["colour"] for one in found.values()]
+        uses = Counter(one["colour"] for one in found.values())
         for label in self.labels:
             if label not in found:
-                used.append(min(range(COLOURS), key=used.count))  # an unused one, or one of the least used
-                found[label] = {"colour": used[-1]}
+                found[label] = {"colour": unused(label, uses)}
+                uses[found[label]["colour"]] += 1
         self.details = {label: found[label] for label in self.labels}
         return self
 
