@@ -117,11 +117,11 @@ function fill() {
       onchange: (event) => rename(label, event.target, false),
     });
     name.value = label;
-    const picker = make("select", { class: colour(label), "aria-label": `Colour of ${label}`, onchange: (event) => changed(label, { colour: Number(event.target.value) }) },
+    const picker = make("select", { class: `colour ${colour(label)}`, "aria-label": `Colour of ${label}`, onchange: (event) => changed(label, { colour: Number(event.target.value) }) },
       ...Array.from({ length: COLOURS }, (_, k) => make("option", { value: String(k), class: `c${k}`, text: `Colour ${k + 1}` })));
     picker.value = String(details.colour);
     const free = freeKeys();
-    const key = make("select", { "aria-label": `Key of ${label}`, onchange: (event) => changed(label, { key: event.target.value }) },
+    const key = make("select", { class: "key", "aria-label": `Key of ${label}`, onchange: (event) => changed(label, { key: event.target.value }) },
       make("option", { value: "", text: "auto" }), ...[...(details.key ? [details.key] : []), ...free].map((one) => make("option", { value: one, text: one })));
     key.value = details.key ?? "";
     const description = make("input", {
