@@ -16,7 +16,7 @@ from tagwise import exceptions
 from tagwise.apps.annotate.folder import ProjectSettings
 from tagwise.apps.annotate.journal import Journal, JournalError
 from tagwise.apps.annotate.learning import renamed_model, trained
-from tagwise.apps.annotate.patterns import Patterns, read_patterns
+from tagwise.apps.annotate.patterns import TermList, read_patterns
 from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.session import Session
 from tagwise.base.colours import PALETTE
@@ -214,7 +214,7 @@ def test_patterns_take_the_longest_match(tmp_path: Path) -> None:
         (8, 9, "PER"),
     ]
     assert found.spans(["US", "us"]) == [(0, 1, "ORG")]
-    assert Patterns([]).spans(["US"]) == []
+    assert TermList([]).spans(["US"]) == []
 
 
 @pytest.mark.parametrize(

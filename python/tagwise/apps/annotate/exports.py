@@ -1,58 +1,60 @@
-"""Exports of a project: labelled sentences in several formats, and notes."""
+"""Formats of exports: labelled sentences, and notes."""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from tagwise.apps.annotate.history import Entry
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import meant
 from tagwise.corpus.conllu import write_conllu
 from tagwise.corpus.formats import write
-
-if TYPE_CHECKING:
-    from tagwise.apps.annotate.project import Work
+from tagwise.corpus.sentence import Corpus, Sentence
 
 #: Export formats with their file extensions. `notes` has the sentences with a mark or a comment.
 EXPORTS = {"conll": "tsv", "spans": "jsonl", "conllu": "conllu", "jsonl": "jsonl", "notes": "jsonl"}
 
 
-def exported(work: Work, format: str, name: str | None = None) -> bytes:
-    """Return the labelled sentences of all documents or of one in a format."""
+def check_export(format: str, kind: str) -> None:
+    """Raise a ParameterError if labels of this kind cannot be exported in a format."""
     if format not in EXPORTS:
         raise ParameterError(
             f"format={format!r}{meant(format, EXPORTS)}: expected one of {', '.join(EXPORTS)}"
         )
-    if format == "notes":
-        return b"".join(json.dumps(one, ensure_ascii=False).encode() + b"\n" for one in _notes(work))
-    among = work.labelled
-    places = [i for title, span in work.documents if name in (None, title) for i in span if i in among]
-    if format == "spans" and work.settings.kind != "spans":
+    if format == "spans" and kind != "spans":
         raise ParameterError(
             "format='spans': the labels of this project do not mark spans. Use conll, conllu or jsonl"
         )
+
+
+def written(corpus: Corpus, format: str, kind: str) -> bytes:
+    """Return labelled sentences in a format."""
     out = io.BytesIO()
     if format == "conllu":  # spans have no column of their own, so they go to MISC
-        write_conllu(
-            work.corpus(places), out, label_column="misc" if work.settings.kind == "spans" else "upos"
-        )
+        write_conllu(corpus, out, label_column="misc" if kind == "spans" else "upos")
     else:
-        write(work.corpus(places), out, format)
+        write(corpus, out, format)
     return out.getvalue()
 
 
-def _notes(work: Work) -> Iterator[dict[str, Any]]:
-    """Yield the sentences with a mark or a comment, in order."""
-    for name, places in work.documents:
+def written_notes(
+    documents: Iterable[tuple[str, range]], sentences: Sequence[Sentence], entries: Mapping[int, Entry]
+) -> bytes:
+    """Return the sentences with a mark or a comment as JSONL, in order."""
+    lines = []
+    for name, places in documents:
         for i in places:
-            entry = work.history.entry(i)
+            entry = entries.get(i, Entry())
             if entry.mark or entry.comment:
-                yield {
+                note: dict[str, Any] = {
                     "sentence": i + 1,
                     "document": name,
                     "mark": entry.mark,
                     "comment": entry.comment,
-                    "text": " ".join(work.sentences[i].tokens),
+                    "text": " ".join(sentences[i].tokens),
                 }
+                lines.append(json.dumps(note, ensure_ascii=False) + "\n")
+    return "".join(lines).encode()

@@ -1,4 +1,4 @@
-"""Patterns that pre-label sentences: terms of a label, as lists of words.
+"""TermList that pre-label sentences: terms of a label, as lists of words.
 
 A file has a line per pattern, as JSON objects with `label` and `pattern` (a text, or a list of tokens with `lower` or
 `text` as Prodigy writes them), or as a label and a term separated by a tab.
@@ -21,7 +21,7 @@ from tagwise.corpus.text.tokenizer import Tokenizer
 MOST_PATTERNS = 1 << 26
 
 
-class Patterns:
+class TermList:
     """Terms by their words. A word matches if it is equal, or equal without regard to case if the term says so.
 
     Args:
@@ -56,7 +56,7 @@ class Patterns:
         return out
 
 
-def read_patterns(path: str | os.PathLike[str]) -> Patterns:
+def read_patterns(path: str | os.PathLike[str]) -> TermList:
     """Read a file of patterns.
 
     Raises:
@@ -73,7 +73,7 @@ def read_patterns(path: str | os.PathLike[str]) -> Patterns:
             terms.append((check_label(label), words, exact))
         except (DomainError, ParameterError, ValueError) as error:
             raise ParameterError(f"{os.fspath(path)}:{n}: {error}. {remedy}") from error
-    return Patterns(terms)
+    return TermList(terms)
 
 
 def _pattern(line: str, tokenizer: Tokenizer) -> tuple[str, list[str], bool]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tagwise.apps.annotate import folder as files
-from tagwise.apps.annotate.exports import exported
+from tagwise.apps.annotate.exports import check_export, written, written_notes
 from tagwise.apps.annotate.folder import (
     ACTION,
     LONGEST_TEXT,
@@ -481,7 +481,12 @@ class Work:
 
     def export(self, format: str, name: str | None = None) -> bytes:
         """Return the labelled sentences of all documents or of one in a format."""
-        return exported(self, format, name)
+        check_export(format, self.settings.kind)
+        if format == "notes":
+            return written_notes(self.documents, self.sentences, self.history.entries)
+        labelled = self.labelled
+        places = [i for title, span in self.documents if name in (None, title) for i in span if i in labelled]
+        return written(self.corpus(places), format, self.settings.kind)
 
     def save(self, path: str | os.PathLike[str], format: str) -> None:
         """Export to a file."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tagwise.apps.annotate.folder import ProjectSettings
-from tagwise.apps.annotate.patterns import Patterns
+from tagwise.apps.annotate.patterns import TermList
 from tagwise.apps.annotate.why import spans_of
 from tagwise.corpus.sentence import Sentence
 from tagwise.decoding.confidence import confidences
@@ -17,7 +17,7 @@ from tagwise.model.model import Model
 
 
 def proposal(
-    model: Model | None, patterns: Patterns | None, sentence: Sentence, settings: ProjectSettings, sure: bool
+    model: Model | None, patterns: TermList | None, sentence: Sentence, settings: ProjectSettings, sure: bool
 ) -> list[dict[str, Any]]:
     """Return the proposed spans (or labels of tokens), each with its probability.
 
@@ -45,7 +45,7 @@ def proposal(
 
 
 def proposals(
-    model: Model | None, patterns: Patterns | None, sentences: Sequence[Sentence], settings: ProjectSettings
+    model: Model | None, patterns: TermList | None, sentences: Sequence[Sentence], settings: ProjectSettings
 ) -> list[list[tuple[int, int, str]]]:
     """Return the proposed spans of several sentences without probabilities."""
     found = [["O"] * len(s) for s in sentences]
@@ -59,7 +59,7 @@ def proposals(
 
 
 def _matches(
-    patterns: Patterns | None,
+    patterns: TermList | None,
     sentence: Sentence,
     settings: ProjectSettings,
     taken: Sequence[tuple[int, int, str]],

@@ -21,7 +21,7 @@ from tagwise.apps.annotate.curve import keep_curve, read_curve, score_of
 from tagwise.apps.annotate.folder import OUTSIDE
 from tagwise.apps.annotate.learning import Learning, fresh, trained, types_of
 from tagwise.apps.annotate.mistakes import suspects
-from tagwise.apps.annotate.patterns import Patterns
+from tagwise.apps.annotate.patterns import TermList
 from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.queue import FIRST, FIRST_UNSCORED, Queue
 from tagwise.apps.annotate.ranking import View, strategy_of
@@ -71,7 +71,7 @@ class Session:
         model: Model | None = None,
         proposed: Sequence[str] | None = None,
         dev: Corpus | None = None,
-        patterns: Patterns | None = None,
+        patterns: TermList | None = None,
         guidelines: str | os.PathLike[str] | None = None,
         n_jobs: int | None = 1,
     ) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from tagwise.apps.annotate.exports import EXPORTS
+from tagwise.apps.annotate.learning import Learning
+from tagwise.apps.annotate.patterns import TermList
+from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.proposals import proposal, proposals
+from tagwise.apps.annotate.queue import Queue
 from tagwise.apps.annotate.ranking import STRATEGIES
 from tagwise.apps.annotate.why import spans_of
 from tagwise.base.exceptions import ParameterError
-
-if TYPE_CHECKING:
-    from tagwise.apps.annotate.session import Session
+from tagwise.corpus.sentence import Corpus
 
 #: Number of sentences of the queue that are shown, of other lists per request, and tokens per sentence of a list.
 SHOWN, LISTED, TOKENS = 12, 50, 40
@@ -28,7 +31,26 @@ SURE = 30
 PACE, LEAST_PACE = 20, 3
 
 
-def state(session: Session, focus: int | None = None) -> dict[str, Any]:
+class Shown(Protocol):
+    """Members of a session that the page shows."""
+
+    work: Work
+    learning: Learning
+    queue: Queue
+    dev: Corpus | None
+    patterns: TermList | None
+    guidelines: Path | None
+    curve: list[dict[str, float]]
+    paces: list[float]
+
+    def order(self) -> list[int]:
+        """Return the head of the queue."""
+
+    def offer(self, i: int, proposed: list[dict[str, Any]]) -> None:
+        """Remember the proposal of a sentence."""
+
+
+def state(session: Shown, focus: int | None = None) -> dict[str, Any]:
     """Return the state of the page: the sentence in focus (by default the first of the queue), queue and counts."""
     work, learning = session.work, session.learning
     settings = work.settings
@@ -61,7 +83,7 @@ def state(session: Session, focus: int | None = None) -> dict[str, Any]:
     }
 
 
-def counts(session: Session) -> dict[str, Any]:
+def counts(session: Shown) -> dict[str, Any]:
     """Return the numbers of sentences by what was done to them, and the expected seconds for the rest."""
     work, queue = session.work, session.queue
     open_, skipped = int(queue.open.sum()), len(skipped_ones(session))
@@ -80,12 +102,12 @@ def counts(session: Session) -> dict[str, Any]:
     }
 
 
-def skipped_ones(session: Session) -> list[int]:
+def skipped_ones(session: Shown) -> list[int]:
     """Return the open sentences that were postponed, in the order of skipping."""
     return [i for i in session.work.skipped if session.queue.open[i]]
 
 
-def shown(session: Session, i: int) -> dict[str, Any]:
+def shown(session: Shown, i: int) -> dict[str, Any]:
     """Return a sentence with its labels and the proposed ones."""
     work = session.work
     work.check(i, None)
@@ -114,7 +136,7 @@ def shown(session: Session, i: int) -> dict[str, Any]:
     }
 
 
-def _context(session: Session, i: int, places: range, step: int) -> str:
+def _context(session: Shown, i: int, places: range, step: int) -> str:
     """Return the sentence before or after sentence i in its document, or an empty text."""
     sentences, j = session.work.sentences, i + step
     later = max(i, j)  # a sentence with a document name is the first one of that document
@@ -126,7 +148,7 @@ def _context(session: Session, i: int, places: range, step: int) -> str:
     return "…" + text[-LONGEST_LINE:] if step < 0 else text[:LONGEST_LINE] + "…"
 
 
-def rows(session: Session, places: Sequence[int]) -> list[dict[str, Any]]:
+def rows(session: Shown, places: Sequence[int]) -> list[dict[str, Any]]:
     """Return sentences for a list, with their labels or the proposed ones."""
     work = session.work
     kind = work.settings.kind
@@ -151,7 +173,7 @@ def rows(session: Session, places: Sequence[int]) -> list[dict[str, Any]]:
     return out
 
 
-def _state_of(session: Session, i: int) -> str:
+def _state_of(session: Shown, i: int) -> str:
     mark = session.work.history.marks.get(i)
     if mark in ("flag", "reject"):
         return {"flag": "flagged", "reject": "rejected"}[mark]
@@ -160,7 +182,7 @@ def _state_of(session: Session, i: int) -> str:
     return "skipped" if mark == "skip" else "todo"
 
 
-def listed(session: Session, tab: str, search: str = "", offset: int = 0) -> dict[str, Any]:
+def listed(session: Shown, tab: str, search: str = "", offset: int = 0) -> dict[str, Any]:
     """Return a part of a list of sentences, those that contain a text, and the number of all of them."""
     if tab not in TABS:
         raise ParameterError(f"tab={tab!r}: expected one of {', '.join(TABS)}")
@@ -189,14 +211,14 @@ def listed(session: Session, tab: str, search: str = "", offset: int = 0) -> dic
     return {"total": len(found), "offset": offset, "rows": rows(session, found[offset : offset + LISTED])}
 
 
-def label_counts(session: Session) -> dict[str, int]:
+def label_counts(session: Shown) -> dict[str, int]:
     """Return the number of spans (or tokens) of each label type."""
     kind = session.work.settings.kind
     found = Counter(y for labels in session.work.labelled.values() for _, _, y in spans_of(labels, kind))
     return {label: found[label] for label in session.work.settings.labels}
 
 
-def summary(session: Session) -> dict[str, Any]:
+def summary(session: Shown) -> dict[str, Any]:
     """Return what was done: spans by type, time, and agreement with the proposals of the tagger."""
     work = session.work
     kind = work.settings.kind
