@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,8 @@ def test_errors_print_one_line_and_set_the_exit_code(
     def raising(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(sys.modules["tagwise.cli.convert"], "bundled_corpus", raising)
-    monkeypatch.setattr(sys.modules["tagwise.cli.app"], "_close_stdout", lambda: None)
+    monkeypatch.setattr(importlib.import_module("tagwise.cli.convert"), "bundled_corpus", raising)
+    monkeypatch.setattr(importlib.import_module("tagwise.cli.app"), "_close_stdout", lambda: None)
     result = invoke("convert", "x")
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", message)
 
@@ -147,7 +147,7 @@ def test_interrupted_comparison_prints_finished_rows(bench: Bench) -> None:
             if number == 1:
                 raise KeyboardInterrupt
 
-    bench.patch.setattr(sys.modules["tagwise.cli.compare"], "run", interrupted)
+    bench.patch.setattr(importlib.import_module("tagwise.cli.compare"), "run", interrupted)
     files = ("compare", "--train", bench.train, "--test", bench.test, "--jobs", 0, "--size", 4, "--size", 9)
     out = bench.path("x.csv")
     result = invoke(*files, "--learner", "hmm", "-o", out)
@@ -158,7 +158,7 @@ def test_interrupted_comparison_prints_finished_rows(bench: Bench) -> None:
     assert "interrupted after 1 of 2 rows. No results were cached because of --fresh" in fresh.stderr
     assert "run it again" not in fresh.stderr
     assert len(out.read_text().splitlines()) == 2
-    bench.patch.setattr(sys.modules["tagwise.cli.compare"], "run", run)
+    bench.patch.setattr(importlib.import_module("tagwise.cli.compare"), "run", run)
     again = bench.ok(*files, "--learner", "hmm")
     assert "2 runs in " in again.stderr
     assert "1 of them from the cache" in again.stderr
@@ -170,7 +170,7 @@ def test_interrupted_comparison_prints_finished_rows(bench: Bench) -> None:
 def test_progress_of_a_comparison_counts_finished_cells(capsys: pytest.CaptureFixture[str]) -> None:
     """Finished and cached cells are counted, running cells have a line each, failures are reported on stderr."""
     cells = plan(["hmm", "crf", "mira"], ["a"], ["S1"])
-    watch = sys.modules["tagwise.cli.compare"].Watch(Console(file=io.StringIO()), Comparison(), 3)
+    watch = importlib.import_module("tagwise.cli.compare").Watch(Console(file=io.StringIO()), Comparison(), 3)
     for event in (
         Event("start", 0, cells[0]),
         Event("progress", 0, cells[0], "iteration 4/9"),
@@ -214,7 +214,7 @@ def test_column_names_are_parsed_from_text() -> None:
 
 def test_corpora_are_loaded_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name may include the part. An existing file of that name takes precedence. Missing parts are errors."""
-    files = sys.modules["tagwise.cli.files"]
+    files = importlib.import_module("tagwise.cli.files")
     monkeypatch.setattr(files, "load_corpus", lambda name, label: (TRAIN, None, TEST))
     monkeypatch.chdir(tmp_path)
     assert bundled_corpus("ewt-pos", "train", None) is TRAIN

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -317,7 +317,7 @@ def train_quiet(bench: Bench) -> None:
     )
     assert wrote.startswith(f"wrote {bench.path('x')} (")
     shown = functools.partial(Console, force_terminal=True, width=200)
-    bench.patch.setattr(sys.modules["tagwise.cli.train"], "Console", shown)
+    bench.patch.setattr(importlib.import_module("tagwise.cli.train"), "Console", shown)
     assert "4/4" in bench.ok(*base).stderr
     assert bench.ok(*base, "-q").stderr == ""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from .conftest import columns
 from .options import DEV, TRAIN, Bench, cases, debug_row, fitted, invoke, row
 
 #: The module. The attribute of that name in the package is the command.
-MODULE = sys.modules["tagwise.cli.annotate"]
+MODULE = importlib.import_module("tagwise.cli.annotate")
 
 debug_row("annotate", "absent.txt", "--work", "/nonexistent/absent")
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import sys
@@ -41,8 +42,8 @@ def planned(bench: Bench, *args: object) -> SimpleNamespace:
         "load_corpus",
         lambda name: known.get(name, known["wnut17-ner"]),
     )
-    bench.patch.setattr(sys.modules["tagwise.cli.compare"], "run", run)
-    bench.patch.setattr(sys.modules["tagwise.cli.compare"], "cores", lambda: 3)
+    bench.patch.setattr(importlib.import_module("tagwise.cli.compare"), "run", run)
+    bench.patch.setattr(importlib.import_module("tagwise.cli.compare"), "cores", lambda: 3)
     files = {"TRAIN": bench.train, "DEV": bench.dev, "TEST": bench.test}
     result = invoke("compare", *(files.get(str(arg), arg) for arg in args))
     assert "enough" in result.stderr, result.output

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-import sys
 from typing import Any
 
 import pytest
@@ -447,7 +447,7 @@ def bench_max_iter(bench: Bench) -> None:
 @row("bench", "--n-jobs")
 def bench_n_jobs(bench: Bench) -> None:
     """--n-jobs sets the number of threads. Default: all cores."""
-    bench.patch.setattr(sys.modules["tagwise.cli.bench"], "cores", lambda: 77)
+    bench.patch.setattr(importlib.import_module("tagwise.cli.bench"), "cores", lambda: 77)
     for args, threads, n_jobs in (((), "77", None), (("--n-jobs", 2), "2", 2)):
         lines, (params,) = measured(bench, *args, "-f", "S1", "--sentences", 20)
         assert (lines["threads"], params["n_jobs"]) == (threads, n_jobs)

@@ -162,7 +162,7 @@ def test_guidelines_are_shown_beside_the_sentence(tmp_path: Path, chromium: Any)
 def test_labels_of_a_model_are_mapped_to_those_of_the_project(tmp_path: Path, chromium: Any) -> None:
     tokens = list(TEXT[:8])
     labels = [["B-person", "O", "O", "B-location", "B-other"]] * 8
-    tw.MIRA(epochs=5, n_jobs=1).fit(tokens, labels).save(tmp_path / "m.tagwise")
+    tw.MIRA(max_iter=5, n_jobs=1).fit(tokens, labels).save(tmp_path / "m.tagwise")
     options = ("--format", "text", "--strategy", "order", "--labels", "PER,LOC")
     given = ("--model", str(tmp_path / "m.tagwise"), "--map-labels", "person=PER,location=LOC")
     with (

@@ -233,10 +233,10 @@ def test_wrong_patterns_are_reported_with_their_line(tmp_path: Path, line: str) 
 
 
 def test_model_with_renamed_labels_tags_the_same_spans() -> None:
-    tagger = tw.MIRA(epochs=3, n_jobs=1).fit([["Anna", "slept"]], [["B-person", "O"]])
+    tagger = tw.MIRA(max_iter=3, n_jobs=1).fit([["Anna", "slept"]], [["B-person", "O"]])
     found = renamed_model(tagger.model_, {"person": "PER"})
     assert found.predict([["Anna", "slept"]]) == [["B-PER", "O"]]
-    two = tw.MIRA(epochs=3, n_jobs=1).fit([["Anna", "Rome"]], [["B-person", "B-group"]])
+    two = tw.MIRA(max_iter=3, n_jobs=1).fit([["Anna", "Rome"]], [["B-person", "B-group"]])
     with pytest.raises(exceptions.ParameterError, match="B-X"):
         renamed_model(two.model_, {"person": "X", "group": "X"})
 
