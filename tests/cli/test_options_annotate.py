@@ -75,7 +75,7 @@ def model(bench: Bench) -> None:
 def map_labels(bench: Bench) -> None:
     """--map-labels renames labels of the model. Its other labels do not become labels of the project."""
     given = bench.path("bare.txt", "Rosa runs\n")
-    tagger = tw.MIRA(features="word[0]\n", epochs=2).fit(
+    tagger = tw.MIRA(features="word[0]\n", max_iter=2).fit(
         [["Rosa", "runs", "Lund"]], [["B-person", "O", "B-place"]]
     )
     args = (given, "--format", "text", "--model", bench.saved(tagger, "mira.tagwise"))
