@@ -51,9 +51,9 @@ def model(tagger: tw.CRF, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A browser."""
+    """A browser. Its event loop runs until the end of the module, and other modules start loops of their own."""
     api = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: make test-browser has it"
     )
