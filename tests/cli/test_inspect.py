@@ -27,3 +27,22 @@ def test_inspect_shows_no_parameters_of_foreign_models(
         shown = run("inspect", file).stdout
         assert program in shown
         assert "max_iter" not in shown
+
+
+def test_inspect_shows_only_parameters_that_were_changed(run: Run, tmp_path: Path) -> None:
+    tw.CRF(features="S1", max_iter=7).fit([["a", "b"]], [["A", "B"]]).save(tmp_path / "m.tagwise")
+    shown = run("inspect", tmp_path / "m.tagwise").stdout
+    assert "max_iter" in shown
+    for name in ("optimizer", "min_count", "start_end"):
+        assert name not in shown
+
+
+def test_paths_of_pretrained_taggers_are_on_one_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in a terminal that is narrower than the path."""
+    path = tmp_path / ("x" * 120 + ".tagwise")
+    path.touch()
+    monkeypatch.setattr("tagwise.apps.pretrained.TaggerInfo.path", lambda self: path)
+    monkeypatch.setattr("tagwise.apps.pretrained.TaggerInfo.kept", lambda self: None)
+    assert f"file        {path}\n" in run("pretrained").stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -170,3 +171,13 @@ def test_plots_render(tagger: tw.CRF, kind: str, tmp_path: Any) -> None:
     }[kind]()
     ax.figure.savefig(tmp_path / "p.png")
     assert (tmp_path / "p.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_bundled_corpora_are_shown_by_name(tmp_path: Path) -> None:
+    """Parts and slices of a bundled corpus. Other files keep their path."""
+    train, dev, _ = tw.load_corpus("wnut17-ner")
+    assert repr(train[:5]).startswith("<Corpus: wnut17-ner:train, 5 sentences")
+    assert dev is not None
+    assert repr(dev).startswith("<Corpus: wnut17-ner:dev, ")
+    (tmp_path / "dev.txt").write_text("a\tB\n\n")
+    assert str(tmp_path / "dev.txt") in repr(tw.read(tmp_path / "dev.txt"))

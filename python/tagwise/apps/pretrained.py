@@ -45,7 +45,7 @@ class TaggerInfo:
     >>> import tagwise as tw
     >>> info = tw.list_pretrained()[-1]
     >>> info.name, info.corpus, info.learner
-    ('en-ner', 'wnut17-ner', 'crf')
+    ('en-ner-demo', 'wnut17-ner', 'crf')
     """
 
     name: str
@@ -199,7 +199,7 @@ TAGGERS = {
             {"features": "default", "l2": 0.1, "max_iter": 30},
         ),
         TaggerInfo(
-            "en-ner",
+            "en-ner-demo",
             "names in English user text: person, location, corporation, product, creative-work, group (IOB2)",
             "wnut17-ner",
             "ner",
@@ -217,7 +217,7 @@ def list_pretrained() -> Listing[TaggerInfo]:
         A `TaggerInfo` per tagger.
 
     >>> [info.name for info in list_pretrained()]
-    ['en-pos', 'en-upos', 'en-ner']
+    ['en-pos', 'en-upos', 'en-ner-demo']
     """
     return Listing(TAGGERS.values())
 
@@ -252,7 +252,7 @@ def pretrained(name: str, *, cache: Folder = True, verbose: int = 0) -> Tagger:
     Raises:
         ParameterError: If there is no pretrained tagger of that name.
 
-    >>> tagger = pretrained("en-ner", cache="models")
+    >>> tagger = pretrained("en-ner-demo", cache="models")
     >>> tagger.predict([["Justin", "Bieber", "is", "in", "London"]])
     [['B-person', 'I-person', 'O', 'O', 'B-location']]
     """

@@ -284,7 +284,8 @@ def annotate(
     \b
     Examples:
       tagwise annotate posts.txt --labels PER,LOC
-      tagwise annotate posts.txt --model en-ner --dev dev.tsv
+      tagwise annotate posts.txt --model en-ner-demo \\
+          --dev dev.tsv
       tagwise annotate posts.txt --patterns terms.tsv
       tagwise annotate posts.txt --export conll -o mine.tsv
       tagwise annotate posts.txt --export model -o mine.tagwise

@@ -184,12 +184,12 @@ def cli() -> None:
 
     A corpus is a file (CoNLL columns, CoNLL-U, JSONL or plain text, also compressed), - for stdin, or the name of a
     bundled corpus such as ewt-pos or wnut17-ner:dev. A model is a file, or the name of a pretrained tagger such as
-    en-ner. tagwise COMMAND --help shows the options of a command, with examples.
+    en-pos. tagwise COMMAND --help shows the options of a command, with examples.
 
     \b
     Examples:
       tagwise train train.txt --dev dev.txt -o model.tagwise
       tagwise tag model.tagwise input.txt > tagged.txt
       tagwise eval model.tagwise test.txt
-      echo "I love London !" | tagwise tag en-ner --format text
+      echo "I love London !" | tagwise tag en-pos --format text
     """

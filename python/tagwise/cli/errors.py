@@ -61,7 +61,7 @@ def errors(
     Examples:
       tagwise errors model.tagwise test.txt
       tagwise errors model.tagwise test.txt --top 30 | less
-      tagwise errors en-ner wnut17-ner:dev --json \\
+      tagwise errors en-ner-demo wnut17-ner:dev --json \\
           | jq '.groups[0].errors[].text'
     """
     tagger = load_model(model, functions, trust)

@@ -91,7 +91,7 @@ def explain(
     \b
     Examples:
       tagwise explain model.tagwise "Peter flew to London ."
-      tagwise explain en-ner "Peter flew to London ." \\
+      tagwise explain en-ner-demo "Peter flew to London ." \\
           --token 4 --against O
     """
     tagger = load_model(model, functions, trust)

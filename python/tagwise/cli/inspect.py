@@ -10,7 +10,7 @@ from typing import Any
 import rich_click as click
 from rich.console import Console
 
-from tagwise.base.parameters import meant
+from tagwise.base.parameters import meant, parameters_of
 from tagwise.base.terminal import visible
 from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option
@@ -108,13 +108,13 @@ def inspect(
 ) -> None:
     """Show the parameters, metrics and strongest features of a model.
 
-    The strongest features are listed for each label, followed by the strongest transitions. A boosted model also lists
-    its features in the order in which they were chosen.
+    Parameters with their default value are left out. The strongest features are listed for each label, followed by the
+    strongest transitions. A boosted model also lists its features in the order in which they were chosen.
 
     \b
     Examples:
       tagwise inspect model.tagwise --top 20
-      tagwise inspect en-ner --label B-person
+      tagwise inspect en-ner-demo --label B-person
       tagwise inspect model.tagwise --json | jq .meta
       tagwise inspect boosted.tagwise --plot rounds.svg
     """
@@ -157,9 +157,7 @@ def inspect(
     console = Console()
     console.print(pair_table(facts))
     if not _foreign_facts(tagger.model_.meta):
-        console.print(
-            pair_table([(k, _short(v)) for k, v in tagger.get_params().items()], title="parameters")
-        )
+        console.print(pair_table(_changed(tagger) or [("all", "defaults")], title="parameters"))
     metrics = tagger.model_.meta.get("metrics")
     if metrics:
         console.print(pair_table([(k, _short(v)) for k, v in metrics.items()], title="training"))
@@ -167,6 +165,12 @@ def inspect(
         console.print(rounds_table(rounds, top))
     console.print(explanation_table(labels))
     console.print(transition_table(transitions[: max(top, 10)]))
+
+
+def _changed(tagger: Any) -> list[tuple[str, str]]:
+    """List the parameters that differ from their defaults."""
+    params = parameters_of(type(tagger))
+    return [(name, _short(x)) for name, x in tagger.get_params().items() if x != params[name].default]
 
 
 def _short(value: Any) -> str:

@@ -42,7 +42,7 @@ def described(info: Any, tagger: Any) -> dict[str, Any]:
 
 
 def as_table(entry: dict[str, Any]) -> Any:
-    """Return the description as a table."""
+    """Return the description without the path of the file as a table."""
     settings = ", ".join(f"{name}={value}" for name, value in entry["params"].items())
     scores = format_scores(entry["test"])
     if entry["test"] is None:
@@ -51,7 +51,6 @@ def as_table(entry: dict[str, Any]) -> Any:
         ("task", entry["task"]),
         ("trained on", f"{entry['corpus']} ({entry['licence']}), {entry['learner']}({settings})"),
         ("scores", scores),
-        ("file", entry["file"] or "none yet"),
     ]
     return pair_table(rows, title=entry["name"])
 
@@ -69,7 +68,7 @@ def pretrained(names: tuple[str, ...], as_json: bool) -> None:
     \b
     Examples:
       tagwise pretrained
-      tagwise pretrained en-pos en-ner
+      tagwise pretrained en-pos en-ner-demo
       echo "I love London !" | tagwise tag en-pos --format text
     """
     from tagwise.apps.pretrained import TAGGERS, list_pretrained
@@ -89,4 +88,6 @@ def pretrained(names: tuple[str, ...], as_json: bool) -> None:
         return
     console = Console()
     for entry in entries:
-        click.echo(as_text(as_table(entry), console.width) + "\n")
+        # The path is not part of the table, which would wrap it.
+        click.echo(as_text(as_table(entry), console.width).rstrip("\n"))
+        click.echo(f"file        {entry['file'] or 'none yet'}\n")

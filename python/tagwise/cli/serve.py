@@ -136,7 +136,7 @@ def serve(
       tagwise serve model.tagwise
       tagwise serve ner=ner.tagwise pos=pos.tagwise \\
           --port 9000 --workers 2
-      tagwise serve en-ner --host 0.0.0.0 \\
+      tagwise serve en-ner-demo --host 0.0.0.0 \\
           --allow-host tagger.internal
       curl localhost:8000/tag -d '{"text": "I love London!"}'
     """

@@ -338,9 +338,9 @@ def tag(
       tagwise tag model.tagwise input.txt > tagged.txt
       zcat big.txt.gz | tagwise tag model.tagwise --marginals
       echo "The cat sat ." | tagwise tag en-pos --format text
-      echo "I love London !" | tagwise tag en-ner \\
+      echo "I love London !" | tagwise tag en-ner-demo \\
           --format text --min-probability 0.5
-      echo "Peter flew to London." | tagwise tag en-ner --raw
+      echo "Peter flew to London." | tagwise tag en-pos --raw
       tagwise tag model.tagwise 'in/*.{conll,parquet}' -o out/
       tagwise tag model.tagwise 'in/*.conll' -o out/ \\
           --backend ray --address auto

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
@@ -178,6 +179,15 @@ class Sentence:
 
         words = brief(" ".join(self.tokens[:8])) + (" ..." if len(self) > 8 else "")
         return f"<Sentence of {len(self)} tokens: {words}>"
+
+
+def _shown(source: str) -> str:
+    """Return a source for displays: a part of a bundled corpus by its name, such as wnut17-ner:dev."""
+    folder = os.path.join(os.path.dirname(__file__), "data", "")
+    if not source.startswith(folder):
+        return source
+    name, _, file = source[len(folder) :].partition(os.sep)
+    return f"{name}:{file.partition('.')[0]}"
 
 
 class Corpus(Sequence[Sentence]):
@@ -424,6 +434,6 @@ class Corpus(Sequence[Sentence]):
     def __repr__(self) -> str:
         from tagwise.base.terminal import brief
 
-        name = f"{brief(self.source, 120)}, " if self.source else ""
+        name = f"{brief(_shown(self.source), 120)}, " if self.source else ""
         columns = brief(", ".join(self.columns))
         return f"<Corpus: {name}{len(self)} sentences, {self.n_tokens} tokens, columns {columns}>"

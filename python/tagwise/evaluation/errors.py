@@ -217,7 +217,7 @@ def in_context(error: Error, labels: bool) -> Any:
     tokens = [visible(token) for token in error.tokens]
     before = (["..."] if left else []) + list(tokens[left : error.begin])
     after = list(tokens[error.end : right]) + (["..."] if right < len(tokens) else [])
-    place = f"{error.line}: " if error.line else f"sentence {error.sentence}: "
+    place = f"line {error.line}: " if error.line else f"sentence {error.sentence}: "
     out = Text.assemble((place, "dim"), " ".join([*before, ""]))
     out.append("[" + " ".join(tokens[error.begin : error.end]) + "]", "bold")
     out.append(" ".join(["", *after]))
