@@ -281,7 +281,7 @@ def labelling(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]
             if rng.random() < 0.25:
                 session = Session(work)
                 json.dumps(session.state(), ensure_ascii=False).encode()
-                session.choose(search=rng.choice([x for x in ODD if isinstance(x, str) and x.isprintable()]))
+                session.listed("all", rng.choice([x for x in ODD if isinstance(x, str) and x.isprintable()]))
                 session.close()
         except tw.TagwiseError as error:
             return f"refused: {type(error).__name__}"

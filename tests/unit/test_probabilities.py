@@ -57,10 +57,10 @@ def test_probabilistic_learners_return_probabilities(name: str, method: str) -> 
 
 @pytest.mark.parametrize("name", ["mira", "crf"])
 def test_labelling_page_shows_scores_and_probabilities(name: str) -> None:
-    """Scores always, probabilities if the learner has them."""
+    """Differences of scores always, shares of the probability if the learner has probabilities."""
     sentence = Sentence({"word": X[0]})
     found = why(fitted(name).model_, sentence, 0, kind="spans", labelled={}, sentences=[sentence])
     sure = name in WITH
-    assert all(isinstance(one["score"], float) for one in found["readings"])
-    assert all((one["probability"] is not None) is sure for one in found["readings"])
+    assert all(one["behind"] >= 0.0 for one in found["readings"])
+    assert all((one["share"] is not None) is sure for one in found["readings"])
     assert found["decision"] is not None
