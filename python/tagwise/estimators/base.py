@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -141,9 +141,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
             """Raise the AttributeError of a missing attribute. That of `partial_fit` names the learners with it."""
             more = ""
             if name == "partial_fit":
-                from tagwise.estimators import LEARNERS
-
-                able = [kind.__name__ for kind in LEARNERS.values() if hasattr(kind, name)]
+                able = sorted(kind.__name__ for kind in _subclasses(Tagger) if hasattr(kind, name) and kind.name)
                 more = f". {', '.join(able)} have it. Other learners continue a model with fit(..., warm_start=model)"
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}{more}", name=name, obj=self
@@ -445,6 +443,13 @@ class Tagger(Predicting, Texts, ScikitLearn):
         """
         model = self._fitted()
         (prune_model(model)[0] if checked("prune", prune, Flag()) else model).save(path, format=format)
+
+
+def _subclasses(kind: type[Tagger]) -> Iterator[type[Tagger]]:
+    """Yield all subclasses of a class."""
+    for below in kind.__subclasses__():
+        yield below
+        yield from _subclasses(below)
 
 
 def _shown(value: Any) -> str:
