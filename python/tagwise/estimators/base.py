@@ -141,7 +141,9 @@ class Tagger(Predicting, Texts, ScikitLearn):
             """Raise the AttributeError of a missing attribute. That of `partial_fit` names the learners with it."""
             more = ""
             if name == "partial_fit":
-                able = sorted({kind.__name__ for kind in _subclasses(Tagger) if hasattr(kind, name) and kind.name})
+                able = sorted(
+                    {kind.__name__ for kind in _subclasses(Tagger) if hasattr(kind, name) and kind.name}
+                )
                 more = f". {', '.join(able)} have it. Other learners continue a model with fit(..., warm_start=model)"
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}{more}", name=name, obj=self
