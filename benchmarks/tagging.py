@@ -98,7 +98,7 @@ def with_dictionary(context: Context, result: Result) -> None:
         for features in ("pos", "S2", "default"):
             sides: dict[str, Callable[[], object]] = {}
             for count in (None, 3):
-                tagger = ours.perceptron(features, epochs=3, dictionary=count).fit(X, y)
+                tagger = ours.perceptron(features, max_iter=3, dictionary=count).fit(X, y)
                 sides[str(count)] = lambda t=tagger, X=tokens: t.predict(X)
             times = alternate(sides, context.rounds)
             share = Ratio.of(times["3"].cpu, times["None"].cpu)
@@ -114,7 +114,7 @@ def long_sentences(context: Context, result: Result) -> None:
     draw = np.random.default_rng(0)
     X = [[f"w{i}" for i in draw.integers(0, 3_000, length)] for _ in range(32)]
     y = [[f"L{int(word[1:]) % 45}" for word in x] for x in X]
-    tagger = ours.perceptron("S1", epochs=1).fit([x[:400] for x in X], [labels[:400] for labels in y])
+    tagger = ours.perceptron("S1", max_iter=1).fit([x[:400] for x in X], [labels[:400] for labels in y])
     crf = ours.named("S1", max_iter=3).fit([x[:400] for x in X], [labels[:400] for labels in y])
     for method, call in {"predict": tagger.predict, "predict_marginals": crf.predict_marginals}.items():
         sides = {"one": lambda call=call: [call([x]) for x in X[:8]], "all": lambda call=call: call(X)}
