@@ -51,7 +51,7 @@ def test_weights_do_not_depend_on_the_workers(
 LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {
     **{loss: (tw.CRF, {"loss": loss}) for loss in _core.LOSSES if loss != "log"},
     "l1": (tw.CRF, {"l1": 0.1, "optimizer": "auto"}),
-    "cost": (tw.CRF, {"cost": 1.5, "class_weight": "balanced"}),
+    "cost": (tw.CRF, {"class_weight": "balanced"}),
     "rules": (tw.CRF, {"constraints": {"scheme": "IOB2", "forbidden": [["I-group", None]]}}),
     "memm": (tw.MEMM, {"class_weight": "balanced"}),
 }

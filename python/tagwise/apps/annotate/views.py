@@ -89,6 +89,7 @@ def counts(session: Shown) -> dict[str, Any]:
     open_, skipped = int(queue.open.sum()), len(skipped_ones(session))
     paces = session.paces[-PACE:]
     return {
+        "actions": len(work.journal.entries),
         "sentences": len(work.sentences),
         "accepted": len(work.accepted),
         "given": work.n_given,

@@ -83,6 +83,7 @@ function listen(again = false) {
     if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000, true);
   });
   on("ranked", (found) => {
+    if (found.counts.actions < store.state.counts.actions) return; // an action was answered before this event arrived
     store.state.queue = found.queue;
     store.state.counts = found.counts;
     lists.numbers();
