@@ -74,7 +74,7 @@ def test_correction_does_not_read_all_labels(tmp_path: Path, monkeypatch: pytest
     assert state["counts"] | {"stale": 0} == {
         "sentences": 43,
         "accepted": 1,
-        "actions": 0,
+        "actions": 1,
         "given": 3,
         "done": 4,
         "open": 39,
