@@ -378,7 +378,7 @@ class Endless:
             return work() if sentence[0] == token else explain(model, sentence, **more)
 
         patch.setattr(Model, "predict_numbers", predicted)
-        patch.setattr(Model, "decisions", decided)
+        patch.setattr(Model, "explain", decided)
 
 
 @pytest.mark.parametrize("path", ["/tag", "/explain"])
