@@ -83,9 +83,11 @@ function listen(again = false) {
     if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000, true);
   });
   on("ranked", (found) => {
-    if (found.counts.actions < store.state.counts.actions) return; // an action was answered before this event arrived
-    store.state.queue = found.queue;
-    store.state.counts = found.counts;
+    // An action may have been answered before this event arrived: its counts and its queue are the newer ones.
+    const older = found.counts.actions < store.state.counts.actions;
+    const waiting = new Set(store.state.queue.map((one) => one.id));
+    store.state.queue = older ? found.queue.filter((one) => waiting.has(one.id)) : found.queue;
+    if (!older) store.state.counts = found.counts;
     lists.numbers();
     lists.render();
     actions.progress();
