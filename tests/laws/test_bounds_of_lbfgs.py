@@ -61,8 +61,8 @@ def test_losses_that_are_not_convex_have_no_certificate() -> None:
 
 
 @pytest.mark.parametrize("scaled", [False, True])
-def test_flattest_minimises_the_norm_of_the_combined_gradient(scaled: bool) -> None:
-    """On a quadratic, the weights from `flattest` have the estimated gradient, which least squares cannot improve."""
+def test_smallest_gradient_minimises_the_norm_of_the_combined_gradient(scaled: bool) -> None:
+    """On a quadratic, `smallest_gradient` returns weights with the estimated gradient, the least squares solution."""
     rng = np.random.default_rng(0)
     n = 40
     root = rng.normal(size=(n, n))
@@ -74,7 +74,7 @@ def test_flattest_minimises_the_norm_of_the_combined_gradient(scaled: bool) -> N
     for k in range(1, 8):
         pairs.push(points[k - 1], points[k], gradients[k - 1], gradients[k])
     w, g = points[-1], gradients[-1]
-    found, square = pairs.flattest(w, g, float(np.linalg.norm(g)))
+    found, square = pairs.smallest_gradient(w, g, float(np.linalg.norm(g)))
     there = hessian @ (found - target)
     assert square == pytest.approx(there @ there, rel=1e-4)
     changes = np.array([b - a for a, b in itertools.pairwise(gradients[1:])])

@@ -236,15 +236,16 @@ class MEMM(Tagger):
                 template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
             l2: Strength of the penalty ||w||^2, added to the sum over tokens. The most important parameter to tune: try
-                0.01 to 10 on development data, larger values for small or noisy corpora.
+                0.01 to 1 on development data, larger values for noisy labels.
             l1: Strength of the penalty ||w||_1, added to the sum over tokens. Set it to 0.1 to 1 for a sparse model
                 that is several times smaller and slightly less accurate.
             class_weight: Weight of the loss of a token, by its label (balanced, a number > 0 for all labels, a mapping
                 of label -> number > 0, or None). Use "balanced" or weights of 2 to 10 if rare labels are missed.
             max_iter: Maximum number of iterations. The default is rarely reached. 20 to 50 are enough for quick
                 experiments.
-            tol: Relative tolerance: training stops when the objective is certified to be this close to the optimum, or
-                when `window` iterations improve it by less. Use 1e-3 for quick experiments, 1e-7 for exact optima.
+            tol: Relative tolerance: training stops when the objective is certified to be this close to the optimum. If
+                no certificate is possible, it stops when `window` iterations improve the objective by less. Use 1e-3
+                for quick experiments, 1e-7 for exact optima.
             window: Number of iterations over which `tol` is measured if there is no certificate. Raise it to 20 or 50
                 if training stops on a plateau.
             patience: Number of iterations without a better dev score after which training stops. 0 never stops. Used

@@ -302,7 +302,7 @@ def _refined_domain(optimizer: Optimizer, n: int) -> Domain:
             "precise": Flag(),
             "before": Real(any_=True),
             "bound": bound,
-            "enough": Real(0.0),
+            "threshold": Real(0.0),
         }
     )
 
@@ -324,47 +324,52 @@ def refined(
     This is the case if the optimiser finds no further step, or if a step gains less than rounding may hide and `tol` is
     too small to ignore it. The optimiser then starts again at the same weights.
 
-    A step near the optimum is replaced by one with a certificate. The objective P is at least c ||w||^2 more convex
-    than a line, with c = `convexity`, so that P(w) - P* <= ||grad P(w)||^2 / (4 c) at any w (the dual point of the
-    marginals at w gives the same bound). L-BFGS knows weights close to its own whose gradient is much smaller
-    (`Pairs.flattest`). P and its gradient are evaluated there in double precision.
+    Near the optimum a step is replaced by one with a certificate. P - c ||w||^2 is convex, with c = `convexity`, so
+    that P(w) - P* <= ||grad P(w)||^2 / (4 c) for all w. The curvature pairs of L-BFGS give weights near the iterate
+    whose gradient is much smaller (`Pairs.smallest_gradient`). P and its gradient are evaluated there in double
+    precision.
 
     `states` returns the steps of the optimiser from weights, for an evaluation and its noise. `bound` is a known lower
     bound of the optimum, None if there are no certificates. A state has the state of the optimiser as `run`, and the
     value `before` it.
     """
     before, known = math.nan, None
-    enough = NEAR * tol  # estimate of the gap at which the next certificate is tried
+    threshold = NEAR * tol  # estimate of the gap at which the next certificate is tried
     if resume is not None:
         before, bound, known = resume["before"], resume["bound"], resume["run"]
-        enough = resume["enough"]
+        threshold = resume["threshold"]
 
-    def precisely() -> Evaluation:
+    def in_double_precision() -> Evaluation:
         objective = problem.precise(evaluate.objective)
         return Evaluation(objective, evaluate.l2, evaluate.n_jobs, evaluate.prior, precise=True)
 
     def certified(step: Step) -> Step:
         """Return the step, or one near it with a certificate of `tol`."""
-        nonlocal bound, enough
+        nonlocal bound, threshold
         scale, norm = 4.0 * convexity * abs(step.value), step.gradient_norm
-        if bound is None or step.flattest is None or norm is None or not norm**2 <= REACH * tol * scale:
+        if (
+            bound is None
+            or step.smallest_gradient is None
+            or norm is None
+            or not norm**2 <= REACH * tol * scale
+        ):
             return step
-        w, square = step.flattest()
-        if not square <= enough * scale:
+        w, square = step.smallest_gradient()
+        if not square <= threshold * scale:
             return step
         w = w.astype(np.float32).astype(np.float64)
         gradient = np.empty_like(w)
-        value = precisely()(w, gradient)
+        value = in_double_precision()(w, gradient)
         square = _core.dot(gradient, gradient, evaluate.n_jobs)
         lower = value - square / (4.0 * convexity) - ROUNDING64 * abs(value)
-        bound, enough = max(bound, lower) if math.isfinite(lower) else bound, 0.5 * enough
+        bound, threshold = max(bound, lower) if math.isfinite(lower) else bound, 0.5 * threshold
         if not 0.0 <= relative_gap(value, bound) <= tol:
             return step
         return replace(step, w=w, value=value, gradient_norm=math.sqrt(square), exact=True)
 
     def kept(step: Step, precise: bool) -> Step:
         state = step.state
-        noted = {"precise": precise, "before": before, "bound": bound, "enough": enough}
+        noted = {"precise": precise, "before": before, "bound": bound, "threshold": threshold}
         step = replace(certified(step), dual=bound)
         return step if state is None else replace(step, state=lambda: {"run": state(), **noted})
 
@@ -377,7 +382,7 @@ def refined(
                 break
             before = step.value
         start, known = np.array(start), None
-    steps = states(start, precisely(), keep=keep, resume=known, noise=FINE_NOISE)
+    steps = states(start, in_double_precision(), keep=keep, resume=known, noise=FINE_NOISE)
     if fresh:
         next(steps, None)  # skip the point where single precision ended
     for step in steps:

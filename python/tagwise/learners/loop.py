@@ -19,7 +19,7 @@ from tagwise.optimizers.base import Step, Vector
 logger = logging.getLogger("tagwise")
 
 #: Share of `tol` below which an improvement over `window` iterations ends training that could still be certified.
-HOPELESS = 0.003
+STALLED = 0.003
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Stopping:
 
     `patience` counts dev scores. `tol` is compared with the relative gap, if the optimiser has a bound of the optimum
     and the objective is exact, and with the relative improvement over the last `window` iterations with comparable
-    values. If a certificate can be computed, the improvement ends training only at HOPELESS times `tol`, where the
-    certificate would have been found. `limit` is the parameter that bounds the number of iterations, with its value,
+    values. If a certificate may still be found, only an improvement of less than STALLED times `tol` ends training.
+    `limit` is the parameter that bounds the number of iterations, with its value,
     if it is not `max_iter`.
     """
 
@@ -139,7 +139,7 @@ class TrainingState:
         tol, window = stopping.tol, stopping.window
         if self.gap is not None and self.exact and 0.0 <= self.gap <= tol:
             return f"tol={tol:g}: certified within {self.gap:.1e} of the optimum"
-        least = tol if self.gap is None else HOPELESS * tol
+        least = tol if self.gap is None else STALLED * tol
         if converged(self.values[self.since :], least, window):
             return f"tol={tol:g}: improved by less than {least:g} over window={window} iterations"
         return None

@@ -46,7 +46,9 @@ class Step:
     step: float = 0.0  # step length of the last line search, if there was one
     dual: float | None = None  # lower bound of the optimum, 0 until one is computed, None if none will be
     #: Returns nearby weights whose gradient is estimated to be small, and the estimate of its squared norm.
-    flattest: Callable[[], tuple[Vector, float]] | None = field(default=None, repr=False, compare=False)
+    smallest_gradient: Callable[[], tuple[Vector, float]] | None = field(
+        default=None, repr=False, compare=False
+    )
     measures: dict[str, float] = field(default_factory=dict)  # further entries of `history_`
     exact: bool = False  # whether the value is summed in double precision, for weights in single precision
     fresh: bool = False  # whether the precision changed, so that earlier values are not comparable

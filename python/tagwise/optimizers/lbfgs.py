@@ -235,13 +235,17 @@ def lbfgs(
         found = {"w": on.host(w).copy(), "gradient": on.host(gradient).copy(), "value": value}
         return {**found, "search": search.state(), "pairs": pairs.state()}
 
-    def flattest() -> tuple[Vector, float]:
-        found: tuple[Vector, float] = pairs.flattest(w, gradient, norm)
+    def smallest_gradient() -> tuple[Vector, float]:
+        found: tuple[Vector, float] = pairs.smallest_gradient(w, gradient, norm)
         return found
 
     kept = state if keep else None
     start = Step(on.host(w), value, norm, search.evaluations, kept)
-    yield replace(start, flattest=flattest) if len(pairs) and isinstance(on, HostVectors) else start
+    yield (
+        replace(start, smallest_gradient=smallest_gradient)
+        if len(pairs) and isinstance(on, HostVectors)
+        else start
+    )
     while norm > 0.0 and search.idle < MOST_IDLE:
         slope = pairs.direction(gradient, direction)
         if not slope < 0.0:
@@ -259,4 +263,4 @@ def lbfgs(
         gradient, search.gradient = search.gradient, gradient
         value, norm = found, math.sqrt(on.dot(gradient, gradient))
         step = Step(on.host(w), value, norm, search.evaluations, kept, search.step)
-        yield replace(step, flattest=flattest) if isinstance(on, HostVectors) else step
+        yield replace(step, smallest_gradient=smallest_gradient) if isinstance(on, HostVectors) else step

@@ -54,7 +54,7 @@ class Pairs:
         """Compute direction = -H gradient and return the directional derivative."""
         return self._core.direction(gradient, direction)
 
-    def flattest(self, w: Vector, gradient: Vector, norm: float) -> tuple[Vector, float]:
+    def smallest_gradient(self, w: Vector, gradient: Vector, norm: float) -> tuple[Vector, float]:
         """Return the weights w - sum_i c_i s_i with the smallest gradient, and an estimate of its squared norm.
 
         `norm` is the norm of the gradient g at w.
