@@ -48,7 +48,7 @@ def small(context: Context, result: Result) -> None:
     begin = time.perf_counter()
     jobs = min(2, os.cpu_count() or 1)
     table = collect(
-        Comparison(published=preset.published), run_cells(cells, data, jobs=jobs, n_jobs=1), cells
+        Comparison(published=preset.published), run_cells(cells, data, workers=jobs, n_jobs=1), cells
     )
     wall = time.perf_counter() - begin
     means: dict[tuple[str, str], float] = {}

@@ -140,6 +140,7 @@ def __dir__() -> list[str]:
 
 extensions.register("device", "cuda", "tagwise.torch.linear.backend", extra="torch")
 extensions.register("shards", "ray", "tagwise.ray.backend", extra="ray")
+extensions.register("encoding", "ray", "tagwise.ray.encoding", extra="ray")
 
 if os.environ.get("TAGWISE_CRFSUITE"):
     from tagwise.compat.installing import install_from_environment

@@ -148,7 +148,19 @@ def test_interrupted_comparison_prints_finished_rows(bench: Bench) -> None:
                 raise KeyboardInterrupt
 
     bench.patch.setattr(importlib.import_module("tagwise.cli.compare"), "run", interrupted)
-    files = ("compare", "--train", bench.train, "--test", bench.test, "--jobs", 0, "--size", 4, "--size", 9)
+    files = (
+        "compare",
+        "--train",
+        bench.train,
+        "--test",
+        bench.test,
+        "--workers",
+        0,
+        "--size",
+        4,
+        "--size",
+        9,
+    )
     out = bench.path("x.csv")
     result = invoke(*files, "--learner", "hmm", "-o", out)
     assert result.exit_code == 130
@@ -175,14 +187,14 @@ def test_progress_of_a_comparison_counts_finished_cells(capsys: pytest.CaptureFi
         Event("start", 0, cells[0]),
         Event("progress", 0, cells[0], "iteration 4/9"),
         Event("done", 2, cells[2], result={}, cached=True),
-        Event("failed", 1, cells[1], "too much memory. Use jobs=0"),
+        Event("failed", 1, cells[1], "too much memory. Use workers=0"),
     ):
         watch(event)
     assert (watch.done, watch.cached, list(watch.running)) == (1, 1, [0])
     assert [str(line).strip() for line in watch.render().renderables[2:]] == [
         "a hmm S1 seed 0: iteration 4/9"
     ]
-    assert capsys.readouterr().err == "a crf S1 seed 0: too much memory. Use --jobs 0\n"
+    assert capsys.readouterr().err == "a crf S1 seed 0: too much memory. Use --workers 0\n"
 
 
 # --- files by their names -----------------------------------------------------------------------------------

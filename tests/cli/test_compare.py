@@ -61,7 +61,7 @@ def test_results_do_not_depend_on_the_number_of_processes(small: tuple[tw.Corpus
     args = {"corpus": small, "features": ["S1", "S2"], "params": FAST}
     here = tw.compare(["crf"], **args)
     cells = plan(["crf"], ["a"], ["S1", "S2"], params=FAST)
-    events = list(run(cells, resolve_corpora({"a": small}), jobs=2, memory=300 << 20))
+    events = list(run(cells, resolve_corpora({"a": small}), workers=2, memory=300 << 20))
     there = collect(Comparison(), events, cells)
     at_once = [0]
     for event in events:
@@ -78,7 +78,7 @@ def test_successful_rows_are_printed_before_an_error(
     run: Run, train_file: Path, test_file: Path, tmp_path: Path
 ) -> None:
     args = ["compare", "--train", train_file, "--test", test_file, "--cache", tmp_path / "cache", "-f", "S1"]
-    result = run(*args, "--learner", "hmm(features=S2)", "--learner", "hmm", "--jobs", 1)
+    result = run(*args, "--learner", "hmm(features=S2)", "--learner", "hmm", "--workers", 1)
     assert result.exit_code == 2
     assert "S1" in result.stdout
     assert "overlapping=True" in result.stderr
@@ -93,7 +93,7 @@ def test_killed_worker_fails_only_its_own_cell(
     """SIGKILL, as sent by the kernel's out-of-memory killer, does not affect cells before and after."""
     cells = plan(["hmm", "perceptron(max_iter=100000)", "memm"], ["a"], ["S1"], params=FAST)
     events: list[tuple[str, int]] = []
-    for event in run(cells, resolve_corpora({"a": small}), jobs=1):
+    for event in run(cells, resolve_corpora({"a": small}), workers=1):
         # Further progress of this cell may be queued, and would kill the worker of the next one.
         first = (event.kind, event.index) == ("progress", 1) and ("progress", 1) not in events
         events.append((event.kind, event.index))
@@ -112,7 +112,7 @@ def test_rerun_after_a_kill_trains_only_unfinished_cells(
 ) -> None:
     """After kill -9, workers exit too. Finished cells stay cached, and a second run trains the rest."""
     cache = tmp_path / "cache"
-    args = ["compare", "--train", train_file, "--test", test_file, "--cache", cache, "--jobs", 2]
+    args = ["compare", "--train", train_file, "--test", test_file, "--cache", cache, "--workers", 2]
     args += ["--learner", "perceptron(max_iter=2)", "--learner", "perceptron(max_iter=3)"]
     args += ["--learner", "mira(max_iter=100000)", "-f", "S1"]
     slow = subprocess.Popen(command(*args), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -153,7 +153,7 @@ def test_ctrl_c_caches_only_finished_cells(train_file: Path, test_file: Path, tm
     """Ctrl-C signals the whole process group. Finished cells stay cached, and unfinished ones are not."""
     for jobs in (1, 0):
         cache = tmp_path / f"cache{jobs}"
-        args = ["compare", "--train", train_file, "--test", test_file, "--cache", cache, "--jobs", jobs]
+        args = ["compare", "--train", train_file, "--test", test_file, "--cache", cache, "--workers", jobs]
         args += ["--learner", "perceptron(max_iter=2)", "--learner", "mira(max_iter=100000)", "-f", "S1"]
         process = subprocess.Popen(
             command(*args),

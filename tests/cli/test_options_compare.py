@@ -22,7 +22,7 @@ from tagwise.base.exceptions import TrainingError
 
 from .options import DEV, TEST, TRAIN, Bench, cases, corpus, debug_row, invoke, row
 
-HMM = ("--learner", "hmm", "-f", "S1", "--jobs", 0)
+HMM = ("--learner", "hmm", "-f", "S1", "--workers", 0)
 CRF = ("--learner", "crf", "-f", "S1")
 
 debug_row("compare", "--train", "absent.txt", "--test", "absent.txt")
@@ -156,8 +156,8 @@ PLANS: list[tuple[tuple[str, ...], tuple[object, ...], tuple[object, ...], Any, 
         [(3,)],
     ),
     (("--risks",), (*FILES, *CRF), ("--risks", 7), of_cells(lambda cell: cell.risks), [7]),
-    (("--jobs",), MANY, ("--jobs", 2), lambda plan: (plan.jobs, plan.n_jobs), (2, 1)),
-    (("--n-jobs",), MANY, ("--n-jobs", 5), lambda plan: (plan.jobs, plan.n_jobs), (3, 5)),
+    (("--workers",), MANY, ("--workers", 2), lambda plan: (plan.workers, plan.n_jobs), (2, 1)),
+    (("--n-jobs",), MANY, ("--n-jobs", 5), lambda plan: (plan.workers, plan.n_jobs), (3, 5)),
     (("--memory",), MANY, ("--memory", "1.5k"), lambda plan: plan.memory, 1536),
 ]
 
@@ -177,10 +177,10 @@ for _plan in PLANS:
 
 def test_threads_and_processes_are_bounded(bench: Bench) -> None:
     """A single process uses all threads. Processes never outnumber cells. --memory accepts units."""
-    for more, found in (((), (3, 1)), (("--jobs", 0), (0, None)), (("--jobs", 1), (1, None))):
+    for more, found in (((), (3, 1)), (("--workers", 0), (0, None)), (("--workers", 1), (1, None))):
         plan = planned(bench, *MANY, *more)
-        assert (plan.jobs, plan.n_jobs) == found
-    assert planned(bench, *FILES, *CRF, "--jobs", 8).jobs == 1
+        assert (plan.workers, plan.n_jobs) == found
+    assert planned(bench, *FILES, *CRF, "--workers", 8).workers == 1
     for text, size in (("8G", 8 << 30), ("2 MiB", 2 << 20), ("1T", 1 << 40)):
         assert planned(bench, *MANY, "--memory", text).memory == size
     folds = [cell.folds for cell in planned(bench, *FILES, *CRF, "--dev", "DEV", "--tune", "l2=1,2").cells]
@@ -195,7 +195,7 @@ def test_threads_and_processes_are_bounded(bench: Bench) -> None:
         (("--train", "TRAIN"), "--test"),
         (("--test", "TEST"), "--train"),
         (("--dev", "DEV"), "--train"),
-        ((*FILES, "--learner", "crf", "-f", "kind[0]", "--jobs", 0), "kind"),
+        ((*FILES, "--learner", "crf", "-f", "kind[0]", "--workers", 0), "kind"),
         (("--size", 0), "--size"),
         ((*CRF, "--set", "wheels=4"), "'wheels'"),
         ((*CRF, "--set", "wheels"), "name=value"),
@@ -241,11 +241,11 @@ def column(table: dict[str, Any], name: str) -> list[Any]:
 
 @row("compare", "--backend", "--address")
 def backend(bench: Bench) -> None:
-    """--backend ray uses --jobs workers of a cluster and gives an identical table."""
+    """--backend ray uses --workers workers of a cluster and gives an identical table."""
     plain = column(shown(bench), "accuracy")
     assert plain == [tw.HMM(features="S1").fit(TRAIN).evaluate(TEST).accuracy]
     requested = bench.cluster("tagwise.apps.compare.cluster")
-    by_ray = ("--backend", "ray", "--address", "auto", "--jobs", 1, "--fresh")
+    by_ray = ("--backend", "ray", "--address", "auto", "--workers", 1, "--fresh")
     assert column(shown(bench, *by_ray, base=HMM[:4]), "accuracy") == plain
     assert requested == ["auto", 1]
 
@@ -262,7 +262,7 @@ def listed(bench: Bench) -> None:
 @row("compare", "--against")
 def against(bench: Bench) -> None:
     """--against names the learner that others are tested against. Default: the preset's, if it is compared."""
-    base = ("--learner", "hmm", "--learner", "perceptron", "-f", "S1", "--jobs", 0, "--set", "max_iter=2")
+    base = ("--learner", "hmm", "--learner", "perceptron", "-f", "S1", "--workers", 0, "--set", "max_iter=2")
     for more, without in (
         ((), [True, True]),
         (("--against", "hmm"), [True, False]),

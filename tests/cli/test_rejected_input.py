@@ -80,7 +80,7 @@ def test_compare_accepts_feature_sums_and_functions(bench: Bench) -> None:
         "crf",
         "-f",
         spelled,
-        "--jobs",
+        "--workers",
         0,
     )
     assert "S1+gazetteer:towns+own_features" in bench.ok(*call, "--max-iter", 3, "--fresh").stdout
@@ -118,7 +118,7 @@ def own(sentence):
 
 corpus = tw.Corpus.from_lists([["a", "bb"], ["cc", "d"]], [["X", "Y"], ["Y", "X"]])
 {guard}
-    print(tw.compare(["crf"], corpus={{"a": (corpus, corpus)}}, features=[own], params={{"max_iter": 3}}, jobs=1))
+    print(tw.compare(["crf"], corpus={{"a": (corpus, corpus)}}, features=[own], params={{"max_iter": 3}}, workers=1))
 """
 
 

@@ -128,7 +128,7 @@ def check_checkpoint(folder: Path) -> None:
 def compare(folder: Path) -> None:
     """Run `tagwise compare` with a cache, tables and a report."""
     command("compare", "--train", folder / "corpus.txt", "--test", folder / "corpus.txt", "--learner", "hmm",
-            "--learner", "perceptron", "-f", "S1", "--set", "max_iter=2", "--jobs", 0, "--n-jobs", 1,
+            "--learner", "perceptron", "-f", "S1", "--set", "max_iter=2", "--workers", 0, "--n-jobs", 1,
             "--cache", folder / "cache", "-o", folder / "t.csv", "-o", folder / "t.md", "-o", folder / "t.json",
             "--report", folder / "r.html")  # fmt: skip
 

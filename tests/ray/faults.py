@@ -196,7 +196,7 @@ class Encoding(Work):
     def by_ray(self) -> Any:
         """Encode with Ray."""
         place = self.place()
-        tagwise.ray.encode(self.folder / "in" / "*.conll", place, shard_tokens=900, workers=2)
+        tw.encode(self.folder / "in" / "*.conll", place, shard_tokens=900, backend="ray", workers=2)
         return bytes_below(place)
 
     def here(self) -> Any:

@@ -53,7 +53,7 @@ def test_shards_equal_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
     here = tw.encode(files, tmp_path / "here", **given)
     assert len(here) > 8
     reported: list[Any] = []
-    there = tagwise.ray.encode(files, tmp_path / "there", workers=2, progress=reported.append, **given)
+    there = tw.encode(files, tmp_path / "there", backend="ray", workers=2, progress=reported.append, **given)
     assert bytes_below(there.path) == bytes_below(here.path)
     assert sorted(each.number for each in reported) == list(range(len(here)))
     assert all(each.made for each in reported)
@@ -84,7 +84,7 @@ def test_errors_of_workers_are_raised(nodes: Any, tmp_path: Path) -> None:
     tw.write(TRAIN[:30], tmp_path / "a.conll", "conll")
     (tmp_path / "b.conll").write_text("word O extra\n\n", "utf-8")
     with pytest.raises(tw.exceptions.CorpusError, match=r"b\.conll:1"):
-        tagwise.ray.encode(tmp_path / "*.conll", tmp_path / "enc", features="S1")
+        tw.encode(tmp_path / "*.conll", tmp_path / "enc", features="S1", backend="ray")
 
 
 # --- tagging ------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_compare_equals_a_single_process(nodes: Any) -> None:
     }
     here, there = (
         tw.compare(["crf", "memm"], **given),
-        tw.compare(["crf", "memm"], **given, backend="ray", jobs=2),
+        tw.compare(["crf", "memm"], **given, backend="ray", workers=2),
     )
     shown = ("corpus", "learner", "features", "accuracy", "f1", "nonzero", "iterations")
     rows = [

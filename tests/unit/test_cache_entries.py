@@ -109,7 +109,7 @@ def test_unwritable_cache_folder_warns_and_trains(tmp_path: Path, jobs: int) -> 
     (tmp_path / "taken").write_text("a file where the folder should be")
     warnings: list[str] = []
     store = Cache(tmp_path / "taken", warn=warnings.append)
-    assert measures(run(CELLS, DATA, cache=store, jobs=jobs)) == wanted
+    assert measures(run(CELLS, DATA, cache=store, workers=jobs)) == wanted
     (warning,) = warnings
     assert warning.startswith(f"{tmp_path / 'taken'}: results cannot be written (")
     assert warning.endswith("Continuing without the cache")

@@ -151,14 +151,21 @@ def seeds(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "params")
 def params(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Applied to every learner that has them unless its name sets them. n_jobs is the threads of each learner."""
-    given = {"max_iter": 3, "l2": 0.5, "n_jobs": 97}
+    """Applied to every learner that has them unless its name sets them."""
+    given = {"max_iter": 3, "l2": 0.5}
     table = simple(learners=["crf", "crf(l2=9)", "perceptron"], features=["S1"], params=given)
     assert [r.iterations for r in table] == [3, 3, 3]
     assert [r.accuracy for r in table][:2] == [
         accuracy(tw.CRF(features="S1", max_iter=3, l2=l2)) for l2 in (0.5, 9.0)
     ]
-    assert [r.threads for r in table] == [97, 97, 97]
+    with pytest.raises(tw.exceptions.ParameterError, match="n_jobs is an argument of compare itself"):
+        simple(params={"n_jobs": 2})
+
+
+@row("compare", "n_jobs")
+def n_jobs(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """The threads of each learner. The default is all cores."""
+    assert [r.threads for r in simple(learners=["crf", "perceptron"], features=["S1"], n_jobs=97)] == [97, 97]
     assert [r.threads for r in simple()] == [cores()]
 
 
@@ -241,27 +248,27 @@ def cache(patch: pytest.MonkeyPatch, folder: Path) -> None:
         simple(cache=False)
 
 
-@row("compare", "jobs", "memory")
-def jobs(patch: pytest.MonkeyPatch, folder: Path) -> None:
+@row("compare", "workers", "memory")
+def workers(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Worker processes, limited by memory (tests/unit/test_pool.py). The default is this process."""
     assert simple()[0].memory is None
-    (found,) = simple(jobs=1)
+    (found,) = simple(workers=1)
     assert found.memory is not None
     assert found.memory > 1 << 20
     options_seen: list[Any] = []
 
     def noting(cells: Any, data: Any, **options: Any) -> Any:
-        options_seen.append({name: options[name] for name in ("jobs", "memory", "n_jobs")})
+        options_seen.append({name: options[name] for name in ("workers", "memory", "n_jobs")})
         return iter(())
 
     patch.setattr(sys.modules["tagwise.apps.compare"], "run", noting)
-    for call in ({}, {"jobs": 1}, {"jobs": 2, "memory": 5}, {"jobs": 3, "params": {"n_jobs": 4}}):
+    for call in ({}, {"workers": 1}, {"workers": 2, "memory": 5}, {"workers": 3, "n_jobs": 4}):
         simple(**call)
     assert options_seen == [
-        {"jobs": 0, "memory": None, "n_jobs": None},
-        {"jobs": 1, "memory": None, "n_jobs": None},
-        {"jobs": 2, "memory": 5, "n_jobs": 1},
-        {"jobs": 3, "memory": None, "n_jobs": 4},
+        {"workers": 0, "memory": None, "n_jobs": None},
+        {"workers": 1, "memory": None, "n_jobs": None},
+        {"workers": 2, "memory": 5, "n_jobs": 1},
+        {"workers": 3, "memory": None, "n_jobs": 4},
     ]
 
 
@@ -331,13 +338,13 @@ def run_backend(patch: pytest.MonkeyPatch, folder: Path) -> None:
         lambda cluster, missing, *_: iter([f"{len(missing)} missing"]),
     )
     cache = Cache(folder)
-    assert list(run(cells, {"a": DATA}, cache=cache, jobs=3, memory=7, n_jobs=2, backend="ray")) == [
+    assert list(run(cells, {"a": DATA}, cache=cache, workers=3, memory=7, n_jobs=2, backend="ray")) == [
         "1 missing"
     ]
     assert made == [(cache, 3, 7, 2)]
 
 
-@row("run", "cells", "data", "cache", "jobs", "memory", "n_jobs", "callbacks")
+@row("run", "cells", "data", "cache", "workers", "memory", "n_jobs", "callbacks")
 def runs(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Cells use their own data, callbacks and threads reach the training, and a folder keeps the results."""
     data = {"a": DATA, "b": Data(DEV, TEST)}
@@ -366,7 +373,7 @@ def test_worker_processes_report_the_same_events() -> None:
     measure(cell, DATA, progress=here.append)
     assert here[:3] == ["held out: l2=0.5", "held out: l2=3.0", "reading features"]
     assert [text.split(",")[0] for text in here[3:]] == ["iteration 1/2", "iteration 2/2", "scoring"]
-    events = list(run([cell, replace(cell, corpus="b")], {"a": DATA, "b": DATA}, jobs=1, n_jobs=1))
+    events = list(run([cell, replace(cell, corpus="b")], {"a": DATA, "b": DATA}, workers=1, n_jobs=1))
     assert [e.text for e in events if e.kind == "progress"] == here
     assert [(e.kind, e.index, e.cached) for e in events if e.kind != "progress"] == [
         ("start", 0, False),

@@ -1,4 +1,4 @@
-"""The number of concurrent processes of a comparison: limited by `jobs` and by the memory they may need."""
+"""The number of concurrent processes of a comparison: limited by `workers` and by the memory they may need."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def test_cell_memory_follows_the_largest_corpus() -> None:
 
 
 @pytest.mark.parametrize(
-    ("jobs", "cells_of_memory", "workers"),
+    ("workers", "cells_of_memory", "found"),
     [(3, 10.0, 3), (3, 2.5, 2), (3, 1.0, 1), (3, 0.1, 1), (1, 10.0, 1)],
 )
 def test_concurrent_processes_fit_into_memory(
-    jobs: int, cells_of_memory: float, workers: int, tmp_path: Path
+    workers: int, cells_of_memory: float, found: int, tmp_path: Path
 ) -> None:
     """`cells_of_memory` is the memory in units of one cell. One process may always run."""
     memory = int(cells_of_memory * bytes_per_cell(DATA))
-    assert Pool([], DATA, Cache(tmp_path), jobs, memory, None, tmp_path).workers == workers
+    assert Pool([], DATA, Cache(tmp_path), workers, memory, None, tmp_path).workers == found

@@ -138,7 +138,7 @@ def test_command_runs_a_preset_and_options_override_it(
 
     def shown(*args: str) -> tuple[dict[str, Any], str]:
         out = tmp_path / "x.json"
-        result = CliRunner().invoke(cli, ["compare", "--fresh", "--jobs", "0", "-o", str(out), *args])
+        result = CliRunner().invoke(cli, ["compare", "--fresh", "--workers", "0", "-o", str(out), *args])
         assert result.exit_code == 0, result.output
         return json.loads(out.read_text()), result.stdout
 

@@ -42,7 +42,8 @@ def table() -> Comparison:
         corpus={"ner": (train[:800], test[:150]), "pos": (pos[:250], pos_test[:60])},
         features=["S3"],
         sizes=[100, 250],
-        params={"epochs": 4, "n_jobs": 1},
+        params={"max_iter": 4},
+        n_jobs=1,
         against="mira",
         title="Report",
     )
@@ -381,7 +382,7 @@ def test_hostile_text_is_displayed(browser: Any, tmp_path: Path) -> None:
         ["perceptron", "hmm"],
         corpus={HOSTILE: (train, test)},
         features=["S1"],
-        params={"n_jobs": 1},
+        n_jobs=1,
         title=HOSTILE,
         caption=HOSTILE,
     )

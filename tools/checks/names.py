@@ -96,7 +96,6 @@ MORE = {
 NO_EXAMPLE = {
     "tagwise.estimators.documents.spacy_component": "needs spaCy: docs/inputs.md",
     "tagwise.corpus.to_series": "needs pandas: docs/inputs.md",
-    "tagwise.ray.encode": "needs a cluster: docs/scale.md",
     "tagwise.compat.install": "changes a whole process: docs/switching.md",
     "tagwise.compat.uninstall": "changes a whole process: docs/switching.md",
     "tagwise.compat.installed": "changes a whole process: docs/switching.md",

@@ -4,7 +4,8 @@
 by its kind and gets the module, which is imported at that moment:
 
 - kind "device", name "cuda": a module with `BACKEND`, a `learners.backends.Backend`,
-- kind "shards", name "ray": a module with `backend(shards, workers)`, which returns a `ShardBackend`.
+- kind "shards", name "ray": a module with `backend(shards, workers)`, which returns a `ShardBackend`,
+- kind "encoding", name "ray": a module with `encode`, which takes `workers` and the arguments of `tagwise.encode`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import importlib
 from typing import Any
 
 from tagwise.base.exceptions import ParameterError
+
+#: Backend of this process. Others are extensions.
+LOCAL = "local"
 
 _REGISTERED: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -40,3 +44,28 @@ def load(kind: str, name: str) -> Any:
         raise ParameterError(
             f"{name!r} needs the package {error.name}, which is not installed: pip install 'tagwise[{extra}]'"
         ) from error
+
+
+def backends() -> tuple[str, ...]:
+    """Return the names of the backends that can encode and train.
+
+    Returns:
+        "local" and the names of registered extensions.
+    """
+    return (LOCAL, *names("shards"))
+
+
+def check_backend(name: str) -> None:
+    """Raise a ParameterError if there is no backend of this name."""
+    if name not in backends():
+        from tagwise.base.parameters import meant  # imports NumPy
+
+        raise ParameterError(
+            f"backend={name!r}: expected one of {', '.join(backends())}{meant(str(name), backends())}"
+        )
+
+
+def check_local(workers: int | None) -> None:
+    """Raise a ParameterError if workers are given to the local backend, which has threads instead."""
+    if workers is not None:
+        raise ParameterError(f"workers={workers!r} needs backend='ray'. Leave it out, or set n_jobs")

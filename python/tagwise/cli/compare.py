@@ -398,7 +398,7 @@ class PresetName(_Choice):
     "--fresh", is_flag=True, help="Train everything again, and do not use the cache.", panel=RESUMING
 )
 @click.option(
-    "--jobs",
+    "--workers",
     type=click.IntRange(min=0),
     metavar="N",
     show_default="all cores",
@@ -409,7 +409,7 @@ class PresetName(_Choice):
     "--n-jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    show_default="1 if --jobs is above 1",
+    show_default="1 if --workers is above 1",
     help="Number of threads per process.",
     panel=MACHINE,
 )
@@ -420,9 +420,7 @@ class PresetName(_Choice):
     help="Memory for all processes together, such as 8G.",
     panel=MACHINE,
 )
-@backend_option(
-    "Train on this machine (local) or on --jobs workers of a Ray cluster (ray).", MACHINE, "local"
-)
+@backend_option("Train on this machine (local) or on a Ray cluster (ray).", MACHINE, "local")
 @address_option(MACHINE)
 @click.option(
     "--list",
@@ -453,7 +451,7 @@ def compare(
     max_iter: int | None,
     risks: int | None,
     against: str | None,
-    jobs: int | None,
+    workers: int | None,
     n_jobs: int | None,
     memory: int | None,
     backend: str,
@@ -479,7 +477,7 @@ def compare(
           -f S3 -o table.csv
       tagwise compare --corpus wnut17-ner --learner crf \\
           --learner memm --tune l2=0.01,0.1,1
-      tagwise compare spanish-ner --jobs 2 --against crf
+      tagwise compare spanish-ner --workers 2 --against crf
       tagwise compare spanish-ner --backend ray --address auto
     """
     chosen: Preset = PRESETS[preset]
@@ -540,15 +538,15 @@ def compare(
         from tagwise.ray.pool import connected
 
         connected(address)
-        processes = jobs or 0
+        processes = workers or 0
     else:
         require("--backend ray", False, address=address)
-        processes = cores() if jobs is None else jobs
+        processes = cores() if workers is None else workers
     threads = n_jobs or (1 if processes > 1 else None)
     cache = Cache(None if fresh else folder or default_folder())
     begin = time.perf_counter()
     at_once = min(processes, len(cells))
-    events = run(cells, data, cache=cache, jobs=at_once, memory=memory, n_jobs=threads, backend=backend)
+    events = run(cells, data, cache=cache, memory=memory, backend=backend, workers=at_once, n_jobs=threads)
     if watch.shown:
         watch.live.start()
     interrupted, problem = False, None

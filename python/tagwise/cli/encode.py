@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from typing import Any
 
 import rich_click as click
 from rich.console import Console
@@ -112,7 +110,16 @@ def encode(
           --backend ray --address auto
     """
     begin = time.perf_counter()
-    engine, more = encoder_of(backend, address, workers, n_jobs)
+    if backend == "ray":
+        from tagwise.ray.pool import connected
+
+        if n_jobs is not None:
+            raise click.UsageError(
+                "--n-jobs has no effect on a Ray cluster. Use --workers, or omit --backend ray"
+            )
+        connected(address)
+    else:
+        require("--backend ray", False, address=address, workers=workers)
     names, label = names_of(columns, label)
     encoded: list[Encoded] = []
     with Console(stderr=True).status("encoding", spinner="line") as line:
@@ -125,7 +132,7 @@ def encode(
 
         if quiet:
             line.stop()
-        shards = engine(
+        shards = encode_files(
             files,
             output,
             features=parse_features(features),
@@ -135,7 +142,9 @@ def encode(
             shard_tokens=shard_tokens,
             memory=memory,
             progress=report_shard,
-            **more,
+            backend=backend,
+            workers=workers,
+            n_jobs=n_jobs,
         )
     if quiet:
         return
@@ -147,21 +156,3 @@ def encode(
         f"wrote {os.path.join(output, '')} ({size:.1f} MB) in {time.perf_counter() - begin:.1f} s. "
         f"Next: tagwise train {os.path.join(output, '')} -o MODEL"
     )
-
-
-def encoder_of(
-    backend: str, address: str | None, workers: int | None, n_jobs: int | None
-) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """Return the function that encodes, and the arguments that only it takes."""
-    if backend == "ray":
-        from tagwise.ray.encoding import encode as by_ray
-        from tagwise.ray.pool import connected
-
-        if n_jobs is not None:
-            raise click.UsageError(
-                "--n-jobs has no effect on a Ray cluster. Use --workers, or omit --backend ray"
-            )
-        connected(address)
-        return by_ray, {"workers": workers}
-    require("--backend ray", False, address=address, workers=workers)
-    return encode_files, {"n_jobs": n_jobs}

@@ -11,13 +11,13 @@ from typing import IO, Any, TypeVar, cast
 import rich_click as click
 
 from tagwise.base.exceptions import CorpusError, file_error
+from tagwise.base.extensions import backends
 from tagwise.base.parameters import meant
 from tagwise.cli.help import DATA, MACHINE
 from tagwise.corpus.bundled import list_corpora, load_corpus
 from tagwise.corpus.formats import FORMATS, open_sentences
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.source_lines import Raw
-from tagwise.estimators.sharded.fit import backends
 
 PARTS = ("train", "dev", "test")
 MAGIC = b"tagwise\n"

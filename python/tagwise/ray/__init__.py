@@ -1,6 +1,5 @@
 """Training, encoding and tagging on a Ray cluster (`pip install 'tagwise[ray]'`)."""
 
-from tagwise.ray.encoding import encode
 from tagwise.ray.tagging import Tag
 
-__all__ = ["Tag", "encode"]
+__all__ = ["Tag"]

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.encode import (
-    SHARD_TOKENS,
     Encoded,
     Piece,
     checked_memory,
@@ -112,34 +111,20 @@ class Encoder:
 def encode(
     files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str],
-    *,
-    features: Any = "default",
-    columns: Sequence[str] | None = None,
-    label: str = "label",
-    format: str | None = None,
-    encoding: str = "utf-8",
-    shard_tokens: int = SHARD_TOKENS,
-    memory: int | float | str | None = None,
-    workers: int | None = None,
-    progress: Callable[[Encoded], Any] | None = None,
+    features: Any,
+    columns: Sequence[str] | None,
+    label: str,
+    format: str | None,
+    encoding: str,
+    shard_tokens: int,
+    memory: int | float | str | None,
+    progress: Callable[[Encoded], Any] | None,
+    workers: int | None,
 ) -> Shards:
-    """Encode files into shards on a Ray cluster. The result is byte-identical to that of `tagwise.encode`.
+    """Encode files into shards on a Ray cluster, for `tagwise.encode`. The shards are byte-identical to local ones.
 
-    Work is distributed by file, so pass many files. All machines must see the files and the output folder under the
-    same paths. A lost worker is replaced, and its job repeated. To resume after the driver was killed, repeat the call.
-
-    Args:
-        files: As for `tagwise.encode`.
-        output: As for `tagwise.encode`.
-        features: As for `tagwise.encode`.
-        columns: As for `tagwise.encode`.
-        label: As for `tagwise.encode`.
-        format: As for `tagwise.encode`.
-        encoding: As for `tagwise.encode`.
-        shard_tokens: As for `tagwise.encode`.
-        memory: As for `tagwise.encode`, per worker.
-        workers: Number of workers. Default: one per CPU of the cluster.
-        progress: As for `tagwise.encode`. Shards are reported in the order in which their files are finished.
+    A lost worker is replaced, and its job repeated. `memory` is per worker. Shards are reported in the order in which
+    their files are finished.
     """
     limit = checked_memory(memory, shard_tokens)
     listed, folder = expanded(files), Path(os.path.abspath(output))

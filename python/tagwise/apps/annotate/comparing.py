@@ -79,7 +79,7 @@ class Comparing:
                     },
                 )
 
-            collect(table, run(cells, data, cache=Cache(None), jobs=0, n_jobs=1), cells, watch)
+            collect(table, run(cells, data, cache=Cache(None), workers=0, n_jobs=1), cells, watch)
             self._notify(
                 "compare",
                 {"kind": "end", "done": done, "total": len(cells), "rows": [_row(r) for r in table.rows]},

@@ -22,9 +22,8 @@ from tagwise.apps.compare.pool import Event
 from tagwise.apps.compare.presets import PRESETS, Preset
 from tagwise.apps.compare.run import run
 from tagwise.apps.compare.table import Comparison, Published
+from tagwise.base import extensions
 from tagwise.base.exceptions import ParameterError, TrainingError
-from tagwise.base.parameters import meant
-from tagwise.estimators.sharded.fit import backends
 from tagwise.evaluation.significance import p_value
 from tagwise.learners.loop import logger
 from tagwise.learners.progress import TrainingProgress, progress
@@ -43,13 +42,14 @@ def compare(
     tune: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     folds: int = 1,
     against: str | None = None,
-    cache: str | os.PathLike[str] | bool = False,
-    jobs: int = 0,
-    memory: int | None = None,
-    backend: str = "local",
     risks: int | None = None,
     title: str = "",
     caption: str = "",
+    cache: str | os.PathLike[str] | bool = False,
+    memory: int | None = None,
+    backend: str = extensions.LOCAL,
+    workers: int | None = None,
+    n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Comparison:
     """Train every learner with every feature set on every corpus, and score each on the test part.
@@ -67,22 +67,24 @@ def compare(
         sizes: Numbers of training sentences. Give several for a learning curve. None uses all sentences.
         seeds: Number of runs per cell. Seed 0 trains on the first sentences, others draw a sample. Use 3 or more to
             see how much scores vary.
-        params: Parameters for all learners that have them, such as ``{"max_iter": 50, "n_jobs": 2}``.
+        params: Parameters for all learners that have them, such as ``{"max_iter": 50}``.
         tune: Values to choose from on held-out training sentences, such as ``{"crf": {"l2": [0.1, 1.0]}}``. All
             combinations are tried, and all learners hold out the same sentences. Tune for a fair comparison of
             learners whose defaults do not suit the corpus.
         folds: Number of folds, each a fifth of the training sentences, to score these values on. 1 is fastest, 5 is
             cross-validation, 0 uses the dev part instead.
         against: Learner to test the others against by paired approximate randomisation. The table then shows p-values.
-        cache: Folder that keeps results, or True for the default one. Cells found there are not trained again.
-        jobs: Number of processes that train cells at the same time. 0 trains in this process.
-        memory: Bytes that all processes together may use. None does not limit them.
-        backend: ``"local"``, or ``"ray"`` to train on `jobs` workers of a Ray cluster (0: one per CPU), each with the
-            memory that its cell needs.
         risks: Length of k-best lists in which gold paths of the test part are ranked. The table then shows rank risk
             and margins in addition to the 0-1 risk (sequences) and the Hamming risk (accuracy). None skips them.
         title: Title of the table.
         caption: Text below the table.
+        cache: Folder that keeps results, or True for the default one. Cells found there are not trained again.
+        memory: Bytes that all processes together may use. None does not limit them.
+        backend: ``"local"`` trains on this machine, ``"ray"`` on the Ray cluster that this process is connected to,
+            with the memory that each cell needs. Results are the same.
+        workers: Number of processes that train cells at the same time. None trains in this process, or with one worker
+            per CPU of the cluster.
+        n_jobs: Number of threads per process. None uses all cores, or one if there are several workers.
         verbose: 1 shows a progress line on a terminal or in a notebook and logs every cell to the logger ``tagwise``.
 
     Returns:
@@ -101,8 +103,11 @@ def compare(
     [('perceptron', 'S1', 20), ('hmm', 'S1', 20)]
     """
     data = resolve_corpora(corpus)
-    settings = dict(params or {})
-    n_jobs = settings.pop("n_jobs", 1 if jobs > 1 else None)
+    extensions.check_backend(backend)
+    if "n_jobs" in (params or {}):
+        raise ParameterError("params: n_jobs is an argument of compare itself. Pass n_jobs=... in its place")
+    if n_jobs is None and (workers or 0) > 1:
+        n_jobs = 1
     cells = plan(
         learners,
         list(data),
@@ -110,7 +115,7 @@ def compare(
         sizes,
         seeds,
         losses=losses,
-        params=settings,
+        params=params,
         tune=tune,
         folds=folds,
         risks=risks,
@@ -120,21 +125,12 @@ def compare(
     tests = {name: parts.test for name, parts in data.items()}
     table = Comparison(title=title, caption=caption, tests=tests, against=base)
     events = run(
-        cells, data, cache=results, jobs=jobs, memory=memory, n_jobs=n_jobs, backend=check_backend(backend)
+        cells, data, cache=results, memory=memory, backend=backend, workers=workers or 0, n_jobs=n_jobs
     )
     with progress("compare", verbose) as line:
         return collect(
             table, events, cells, reporter(line, len(cells)) if line is not None else lambda _: None
         )
-
-
-def check_backend(name: str) -> str:
-    """Return the name of a backend, or raise a ParameterError if it is unknown."""
-    if name not in backends():
-        raise ParameterError(
-            f"backend={name!r}{meant(name, backends())}: expected one of {', '.join(backends())}"
-        )
-    return name
 
 
 def reporter(line: TrainingProgress, total: int) -> Callable[[Event], None]:

@@ -85,14 +85,14 @@ def for_all_cells(
 
 
 class Pool:
-    """Spawned processes, each of which trains one cell. At most `jobs` run at a time, and fewer if memory is short."""
+    """Spawned processes, each of which trains one cell. At most `workers` run at a time, fewer if memory is short."""
 
     def __init__(
         self,
         cells: Sequence[Cell],
         data: Mapping[str, Data],
         cache: Cache,
-        jobs: int,
+        workers: int,
         memory: int | None,
         n_jobs: int | None,
         folder: Path,
@@ -100,7 +100,7 @@ class Pool:
         self.cells, self.data, self.n_jobs = cells, data, n_jobs
         self.cache = cache if cache.folder is not None else Cache(folder / "cache")
         available = int(SHARE * available_memory()) if memory is None else memory
-        self.workers = min(jobs, max(1, available // bytes_per_cell(data)))
+        self.workers = min(workers, max(1, available // bytes_per_cell(data)))
         self._context = multiprocessing.get_context("spawn")
         self._lifelines: set[Connection] = set()
         self._ended = False
@@ -150,13 +150,15 @@ class Pool:
                     "failed",
                     index,
                     cell,
-                    "its process died, perhaps for lack of memory. Use fewer jobs. In a script, call "
-                    "compare below `if __name__ == '__main__':`. In a notebook, use jobs=0 or move functions to a "
+                    "its process died, perhaps for lack of memory. Use fewer workers. In a script, call "
+                    "compare below `if __name__ == '__main__':`. In a notebook, use workers=0 or move functions to a "
                     "module",
                 )
             )
         except Exception as found:  # it cannot be pickled, or a process cannot be started here
-            text = f"cannot be sent to another process ({found}). Use jobs=0, or move functions to a module"
+            text = (
+                f"cannot be sent to another process ({found}). Use workers=0, or move functions to a module"
+            )
             events.put(Event("failed", index, cell, f"{type(found).__name__}: {text}"))
         finally:
             self._lifelines.discard(lifeline)

@@ -18,7 +18,7 @@ def run(
     data: Mapping[str, Data],
     *,
     cache: Cache | None = None,
-    jobs: int = 0,
+    workers: int = 0,
     memory: int | None = None,
     n_jobs: int | None = None,
     callbacks: Callable[[Cell], Sequence[Callable[[Any], Any]]] = lambda _: (),
@@ -30,12 +30,12 @@ def run(
         cells: Cells to train. Cells with the same key are trained once.
         data: Corpora by name.
         cache: Cache of results. None keeps them in memory.
-        jobs: Number of processes that train at the same time. 0 trains in this process.
+        workers: Number of processes that train at the same time. 0 trains in this process.
         memory: Bytes for all processes together, which limits their number by an estimate. None allows 80 % of the
             available memory. A cell whose process dies is reported as failed.
         n_jobs: Number of threads per process.
         callbacks: Functions to call after each iteration of a cell, if cells are trained in this process.
-        backend: "local", or "ray" to train on `jobs` workers of a Ray cluster (0: one per CPU), limited by `memory`.
+        backend: "local", or "ray" to train on workers of a Ray cluster (0: one per CPU), limited by `memory`.
 
     Yields:
         Events of cells. Every cell ends with one event "done" or "failed".
@@ -56,12 +56,12 @@ def run(
     if backend == "ray":
         from tagwise.apps.compare.cluster import Cluster
 
-        cluster = Cluster(cells, data, cache, jobs or None, memory, n_jobs)
+        cluster = Cluster(cells, data, cache, workers or None, memory, n_jobs)
         yield from for_all_cells(cluster, missing, waiting, cells)
         return
-    if jobs:
+    if workers:
         with tempfile.TemporaryDirectory(prefix="tagwise-compare-") as folder:
-            pool = Pool(cells, data, cache, jobs, memory, n_jobs, Path(folder))
+            pool = Pool(cells, data, cache, workers, memory, n_jobs, Path(folder))
             try:
                 yield from for_all_cells(pool, missing, waiting, cells)
             finally:

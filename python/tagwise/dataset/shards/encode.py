@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base import extensions
 from tagwise.base.exceptions import CorpusError, ParameterError, file_error
 from tagwise.corpus.formats import open_sentences
 from tagwise.corpus.sentence import Corpus, Sentence
@@ -96,8 +97,10 @@ def encode(
     encoding: str = "utf-8",
     shard_tokens: int = SHARD_TOKENS,
     memory: int | float | str | None = None,
-    n_jobs: int | None = None,
     progress: Callable[[Encoded], Any] | None = None,
+    backend: str = extensions.LOCAL,
+    workers: int | None = None,
+    n_jobs: int | None = None,
 ) -> Shards:
     """Encode labelled files as shards in a folder, for training on corpora larger than memory.
 
@@ -120,8 +123,13 @@ def encode(
             have less overhead.
         memory: int, float, str or None, default=None. Maximum memory for the sentences of a shard and for the
             vocabulary, such as "500M" or "2G". Exceeding it is an error. None means no limit.
-        n_jobs: int or None, default=None. Number of threads. None means one per core. The shards do not depend on it.
         progress: callable or None, default=None. Called with an `Encoded` after each shard.
+        backend: str, default="local". "local" encodes in this process, "ray" on the Ray cluster that this process is
+            connected to, which must see the files and the folder under the same paths. Work is distributed by file. The
+            shards are the same.
+        workers: int or None, default=None. Number of workers of backend="ray". None means one per CPU of the cluster.
+        n_jobs: int or None, default=None. Number of threads of backend="local". None means one per core. The shards do
+            not depend on it.
 
     Returns:
         The `Shards` of the folder.
@@ -135,6 +143,14 @@ def encode(
     >>> tw.encode("tiny.conll", "tiny-encoded", features="S1")
     <Shards: tiny-encoded, 1 shards, 2 sentences, 3 tokens, 3 attributes, 2 labels>
     """
+    extensions.check_backend(backend)
+    if backend != extensions.LOCAL:
+        if n_jobs is not None:
+            raise ParameterError(f"n_jobs={n_jobs!r} needs backend='local'. Leave it out, or set workers")
+        given = (features, columns, label, format, encoding, shard_tokens, memory, progress, workers)
+        found: Shards = extensions.load("encoding", backend).encode(files, output, *given)
+        return found
+    extensions.check_local(workers)
     limit = checked_memory(memory, shard_tokens)
     paths, folder = expanded(files), Path(output)
     place = Output(folder)

@@ -11,7 +11,7 @@ import numpy as np
 import tagwise._core as _core
 from tagwise.base import extensions
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.parameters import checked_parameters, meant
+from tagwise.base.parameters import checked_parameters
 from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.reader import Shards
 from tagwise.estimators.base import Tagger
@@ -32,18 +32,6 @@ from tagwise.scores.constraints import Constraints
 
 T = TypeVar("T", bound=Tagger)
 
-#: Backend that trains in this process. Others are extensions.
-LOCAL = "local"
-
-
-def backends() -> tuple[str, ...]:
-    """Return the names of the backends that can train on shards.
-
-    Returns:
-        "local" and the names of registered extensions.
-    """
-    return (LOCAL, *extensions.names("shards"))
-
 
 def fit_shards(
     tagger: T,
@@ -56,7 +44,7 @@ def fit_shards(
     warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
     forget: bool = False,
     checkpoint: Checkpoint | None = None,
-    backend: str = LOCAL,
+    backend: str = extensions.LOCAL,
     workers: int | None = None,
 ) -> T:
     """Train a tagger on encoded shards. The result does not depend on the backend or the number of workers.
@@ -164,13 +152,9 @@ def _recipe(features: Any, shards: Shards) -> Recipe:
 
 def _backend(shards: Shards, name: str, workers: int | None) -> ShardBackend:
     """Return the backend of that name for the shards."""
-    if name not in backends():
-        raise ParameterError(
-            f"backend={name!r}: expected one of {', '.join(backends())}{meant(str(name), backends())}"
-        )
-    if name != LOCAL:
+    extensions.check_backend(name)
+    if name != extensions.LOCAL:
         found: ShardBackend = extensions.load("shards", name).backend(shards, workers)
         return found
-    if workers is not None:
-        raise ParameterError(f"workers={workers!r} needs backend='ray'. Leave it out, or set n_jobs")
+    extensions.check_local(workers)
     return lambda config: LocalParts(shards, config, shards.memory)
