@@ -620,6 +620,37 @@ def test_openapi_description_matches_the_routes(tagger: tw.CRF) -> None:
             assert error(post(app, {**request, member: {"a": 1}}, path))[:2] == (400, "RequestError")
 
 
+def test_responses_match_their_schema(tagger: tw.CRF) -> None:
+    """Every member of a response is described, at every level, and required members are there."""
+    app = application(Service(ModelRegistry([ServedModel("names", None, Loaded.of(tagger, "names"))])))
+    described = json.loads(call_app(app, path="/openapi.json").body)["paths"]
+
+    def check(value: Any, schema: dict[str, Any]) -> None:
+        if isinstance(value, dict) and "properties" in schema:
+            assert set(schema["required"]) <= set(value) <= set(schema["properties"])
+            for name, member in value.items():
+                check(member, schema["properties"][name])
+        elif isinstance(value, list):
+            assert schema["type"] == "array"
+            for item in value:
+                check(item, schema["items"])
+
+    schema = described["/tag"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+    for request in ({"text": TEXT, "probabilities": True, "kbest": 2}, {"sentences": [SENTENCE]}):
+        check(json.loads(post(app, request, "/tag").body), schema)
+    schema = described["/explain"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+    answer = json.loads(post(app, {"text": TEXT}, "/explain").body)
+    assert set(schema["required"]) <= set(answer)
+
+
+def test_docs_show_the_page_with_the_host_of_the_request(tagger: tw.CRF) -> None:
+    app = application(Service(ModelRegistry([ServedModel("names", None, Loaded.of(tagger, "names"))])))
+    page = call_app(app, path="/docs").body
+    assert page == call_app(app).body
+    assert b"localhost:8000" not in openapi.page(["names"], "127.0.0.1:8123").encode()
+    assert "curl -s 127.0.0.1:8123/tag" in openapi.page(["names"], "127.0.0.1:8123")
+
+
 def test_page_has_no_inline_code_and_no_external_hosts(tagger: tw.CRF) -> None:
     """The page has no inline code and no external resources. Names of models are escaped."""
     app = application(Service(ModelRegistry([ServedModel("<script>", None, Loaded.of(tagger, "x"))])))

@@ -126,10 +126,10 @@ def serve(
 ) -> None:
     """Serve models over HTTP.
 
-    MODEL is a file, NAME=FILE, or the name of a pretrained tagger. POST /tag takes texts or sentences as JSON, and
-    GET / describes the other endpoints. A model file that changes is reloaded without dropping requests. If the new
-    file cannot be read, the old model stays. Functions that a file names are never imported. SIGTERM and Ctrl-C stop
-    the server after the current requests. Needs pip install 'tagwise[web]'.
+    MODEL is a file or the name of a pretrained tagger, also as NAME=MODEL. POST /tag takes texts or sentences as JSON,
+    and GET / describes the other endpoints. A model file that changes is reloaded without dropping requests. If the
+    new file cannot be read, the old model stays. Functions that a file names are never imported. SIGTERM and Ctrl-C
+    stop the server after the current requests. Needs pip install 'tagwise[web]'.
 
     \b
     Examples:
@@ -143,7 +143,7 @@ def serve(
     from tagwise.apps.web import need
 
     need("tagwise serve")
-    from tagwise.apps.serve.models import ModelRegistry
+    from tagwise.apps.serve.models import ModelRegistry, named
     from tagwise.apps.serve.service import Service, ServiceSettings, application
     from tagwise.apps.serve.workers import supervise
     from tagwise.apps.web.guards import new_token
@@ -151,10 +151,11 @@ def serve(
     from tagwise.apps.web.running import bound, run, url_of
 
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
-    registry = ModelRegistry.read(
-        [name for name in models if not is_pretrained(name)],
-        {name: load_pretrained(name) for name in models if is_pretrained(name)},
-    )
+    taggers = [pair for pair in map(named, models) if is_pretrained(pair[1])]
+    if len(dict(taggers)) < len(taggers):
+        raise click.UsageError("two models have the same name. Give each another one: NAME=MODEL")
+    ready = {name: load_pretrained(path) for name, path in taggers}
+    registry = ModelRegistry.read([spec for spec in models if not is_pretrained(named(spec)[1])], ready)
     settings = ServiceSettings(
         RequestLimits(max_body, max_tokens, timeout, max_explained, max_token_length), waiting=queue
     )

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from tagwise._core import __version__
-from tagwise.apps.serve.schemas import EXPLAIN, TAG
+from tagwise.apps.serve.schemas import EXPLAIN, RESPONSES, TAG
 
 #: path -> method -> (summary, schema of the body, type of the response)
 OPERATIONS: dict[str, dict[str, tuple[str, dict[str, Any] | None, str]]] = {
@@ -38,6 +38,7 @@ OPERATIONS: dict[str, dict[str, tuple[str, dict[str, Any] | None, str]]] = {
     "/metrics": {"get": ("Counters in the text format of Prometheus.", None, "text/plain")},
     "/openapi.json": {"get": ("This description as OpenAPI.", None, "application/json")},
     "/": {"get": ("This description as a page.", None, "text/html")},
+    "/docs": {"get": ("The same page.", None, "text/html")},
     "/style.css": {"get": ("Style sheet of that page.", None, "text/css")},
 }
 #: Error statuses and their causes.
@@ -79,6 +80,8 @@ def document() -> dict[str, Any]:
                 "operationId": path.strip("/").replace(".", "_") or "page",
                 "responses": {"200": {"description": "the response", "content": {kind: {}}}},
             }
+            if path in RESPONSES:
+                entry["responses"]["200"]["content"][kind]["schema"] = RESPONSES[path]
             if schema is not None:
                 kinds = ["application/json"] + (["application/x-ndjson"] if path == "/tag" else [])
                 entry["requestBody"] = {
@@ -100,7 +103,7 @@ def document() -> dict[str, Any]:
 STYLE = """:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
 body { max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
 code, pre { font-family: ui-monospace, monospace; font-size: .9em; }
-pre { overflow-x: auto; padding: .75rem; border: 1px solid; border-radius: .3rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: .75rem; border: 1px solid; border-radius: .3rem; }
 table { border-collapse: collapse; width: 100%; }
 td, th { text-align: left; vertical-align: top; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #8886; }
 """
@@ -116,8 +119,8 @@ def _type(schema: dict[str, Any]) -> str:
     return str(schema["type"])
 
 
-def page(models: list[str]) -> str:
-    """Return the HTML page."""
+def page(models: list[str], host: str) -> str:
+    """Return the HTML page, with an example for the host and port of the request."""
     safe = html.escape
     parts = []
     for path, methods in OPERATIONS.items():
@@ -136,7 +139,7 @@ def page(models: list[str]) -> str:
             parts.append(f"<p>A JSON object with one of {safe(one)}:</p><table>{rows}</table>")
     errors = "".join(f"<tr><td>{status}</td><td>{safe(text)}</td></tr>" for status, text in ERRORS.items())
     served = ", ".join(f"<code>{safe(name)}</code>" for name in models)
-    command = f"curl -s localhost:8000/tag -H 'Content-Type: application/json' -d '{json.dumps(EXAMPLE)}'"
+    command = f"curl -s {host}/tag -H 'Content-Type: application/json' -d '{json.dumps(EXAMPLE)}'"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tagwise serve</title>'
         '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/style.css"></head><body>'

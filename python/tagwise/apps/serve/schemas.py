@@ -64,6 +64,64 @@ EXPLAIN: Schema = {
 }
 
 
+_LABEL: Schema = {"type": ["string", "integer", "number", "boolean"]}
+_RANGE: Schema = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
+_CHANCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+_SPAN: Schema = {
+    "type": "object",
+    "required": ["label", "tokens"],
+    "properties": {
+        "label": {"type": "string"},
+        "tokens": {**_RANGE, "description": "first token, and the token after the last one"},
+        "start": {"type": "integer", "description": "first character, for texts"},
+        "end": {"type": "integer", "description": "character after the last one, for texts"},
+        "text": {"type": "string"},
+        "probability": _CHANCE,
+    },
+}
+_PATH: Schema = {
+    "type": "object",
+    "required": ["labels", "score"],
+    "properties": {
+        "labels": {"type": "array", "items": _LABEL},
+        "score": {"type": "number"},
+        "probability": _CHANCE,
+    },
+}
+_RESULT: Schema = {
+    "type": "object",
+    "required": ["labels"],
+    "properties": {
+        "tokens": {**_WORDS, "description": "for texts"},
+        "offsets": {"type": "array", "items": _RANGE, "description": "characters of each token, for texts"},
+        "sentences": {
+            "type": "array",
+            "items": {"type": "integer"},
+            "description": "bounds in tokens, for texts",
+        },
+        "labels": {"type": "array", "items": _LABEL},
+        "spans": {"type": "array", "items": _SPAN, "description": "if labels mark spans"},
+        "probabilities": {"type": "array", "items": _CHANCE},
+        "sentence_probabilities": {"type": "array", "items": _CHANCE},
+        "kbest": {"type": "array", "items": {"type": "array", "items": _PATH}},
+    },
+}
+_ANSWER: Schema = {"model": {"type": "string"}, "version": {"type": "integer"}}
+#: Responses by path.
+RESPONSES: dict[str, Schema] = {
+    "/tag": {
+        "type": "object",
+        "required": ["model", "version", "results"],
+        "properties": {**_ANSWER, "results": {"type": "array", "items": _RESULT}},
+    },
+    "/explain": {
+        "type": "object",
+        "required": ["model", "version", "decisions"],
+        "properties": {**_ANSWER, "decisions": {"type": "array", "items": {"type": "object"}}},
+    },
+}
+
+
 def domain_of(schema: Schema) -> Domain:
     """Return the domain of a JSON schema with the keywords used above."""
     match schema:

@@ -85,6 +85,7 @@ class Service:
             "/metrics": self.metrics_text,
             "/openapi.json": self.openapi,
             "/": self.page,
+            "/docs": self.page,
             "/style.css": self.style,
         }
         routes = [
@@ -233,9 +234,10 @@ class Service:
         """GET /openapi.json."""
         return Response(json.dumps(openapi.document()), media_type=JSON)
 
-    async def page(self, _: Request) -> Response:
-        """GET /."""
-        return Response(openapi.page(list(self.batchers)), media_type="text/html")
+    async def page(self, request: Request) -> Response:
+        """GET / and /docs."""
+        host = request.headers.get("host", "localhost")
+        return Response(openapi.page(list(self.batchers), host), media_type="text/html")
 
     async def style(self, _: Request) -> Response:
         """GET /style.css."""
