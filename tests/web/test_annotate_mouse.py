@@ -75,6 +75,9 @@ def test_the_popover_labels_replaces_and_removes(tmp_path: Path, chromium: Any) 
         page.click("#removespan")
         assert spans(page) == []
         drag(page, 6, 8)
+        assert page.locator("#popover").is_visible()
+        page.click("#origin")  # a click elsewhere closes it
+        assert page.locator("#popover").is_hidden()
         page.keyboard.press("2")  # a key labels the selection too
         assert spans(page) == [("New York City", "LOC")]
 

@@ -141,6 +141,7 @@ export function listen() {
   window.addEventListener("pointerup", up);
   window.addEventListener("pointercancel", () => (start = null));
   editor.box.addEventListener("click", clicked);
+  window.addEventListener("pointerdown", (event) => event.target.closest?.("#popover, #sentence") || hide());
   window.addEventListener("scroll", hide, { passive: true });
   window.addEventListener("resize", hide);
 }
