@@ -479,6 +479,9 @@ class Session:
                 return
             while not self._ended and not self._wake.is_set() and self._rank_a_slice():
                 pass
+            self._wait_for_idle()
+            if self._wake.is_set():  # the next action changes the queue again
+                continue
             with self._lock:
                 found = {"queue": views.rows(self, self.order()), "counts": views.counts(self)}
             self.notify("ranked", found)
