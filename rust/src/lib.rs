@@ -9,6 +9,9 @@ pub mod machine;
 // Sentences to attributes.
 pub mod features;
 
+// Raw text to classes of words.
+pub mod classes;
+
 // Scores of one sentence to paths and sums over paths. Independent of features and losses.
 pub mod chain;
 

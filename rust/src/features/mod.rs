@@ -1,5 +1,6 @@
 //! Feature templates: texts of sentences, rules, and the compiled form of a template.
 
+pub mod class_table;
 pub mod crfpp;
 pub mod parse;
 pub mod raw;

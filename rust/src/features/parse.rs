@@ -9,6 +9,7 @@
 
 use crate::error::{Error, Result};
 use crate::features::rule::{Atom, Draft};
+use crate::features::template::Derived;
 use crate::features::text::{Frequent, Function, Test};
 
 /// Maximum number of rules that one line may expand to.
@@ -39,14 +40,14 @@ impl std::fmt::Display for Token {
     }
 }
 
-pub(crate) fn parse(text: &str, columns: &[String]) -> Result<Vec<Draft>> {
+pub(crate) fn parse(text: &str, columns: &[String], derived: &[Derived]) -> Result<Vec<Draft>> {
     let mut drafts = Vec::new();
     let mut pad = false;
     for (i, line) in text.lines().enumerate() {
         let in_line = |what| Error::Template(format!("line {}: {what}", i + 1));
         let tokens = tokenize(line).map_err(in_line)?;
         if !tokens.is_empty() {
-            let mut reader = Reader { tokens: &tokens, at: 0, columns, pad: &mut pad };
+            let mut reader = Reader { tokens: &tokens, at: 0, columns, derived, pad: &mut pad };
             reader.line(&mut drafts).map_err(in_line)?;
         }
     }
@@ -123,6 +124,7 @@ struct Reader<'a> {
     tokens: &'a [Token],
     at: usize,
     columns: &'a [String],
+    derived: &'a [Derived],
     pad: &'a mut bool,
 }
 
@@ -212,7 +214,7 @@ impl Reader<'_> {
                 let (first, last) = (name == "first", name == "last");
                 return Ok(vec![Expansion { atom: None, label: name, picked: Vec::new(), first, last }]);
             }
-            return Err(match self.columns.contains(&name) {
+            return Err(match self.column(&name).is_some() {
                 true => format!("{name} has no offset; write {name}[0] for the current token"),
                 false => format!(
                     "unknown word {name:?}; expected a column such as {}[0], or bias, first, last",
@@ -220,18 +222,17 @@ impl Reader<'_> {
                 ),
             });
         }
-        let column = self
-            .columns
-            .iter()
-            .position(|c| *c == name)
-            .ok_or_else(|| format!("no column {name:?}; the columns are {}", self.columns.join(", ")))?;
+        let (column, functions) = self.column(&name).ok_or_else(|| {
+            let names: Vec<&str> = self.columns.iter().chain(self.derived.iter().map(|d| &d.name)).map(|c| &**c).collect();
+            format!("no column {name:?}; the columns are {}", names.join(", "))
+        })?;
         let offsets = self.numbers()?;
         self.expect(']', "the offset")?;
         let label = if quoted { format!("{name:?}") } else { name };
         let mut choices: Vec<Expansion> = Vec::new();
         for &offset in &offsets {
             choices.push(Expansion {
-                atom: Some((Atom { column, functions: Vec::new() }, offset as isize, false)),
+                atom: Some((Atom { column, functions: functions.clone() }, offset as isize, false)),
                 label: format!("{label}[{offset}]"),
                 picked: if offsets.len() > 1 { vec![offset] } else { Vec::new() },
                 first: false,
@@ -242,6 +243,13 @@ impl Reader<'_> {
             choices = self.call(&choices)?;
         }
         Ok(choices)
+    }
+
+    /// Return the column that a name reads, and the functions that derive its value from that column.
+    fn column(&self, name: &str) -> Option<(usize, Vec<Function>)> {
+        let of_corpus = self.columns.iter().position(|c| c == name).map(|column| (column, Vec::new()));
+        let derived = || self.derived.iter().find(|d| d.name == name);
+        of_corpus.or_else(|| derived().map(|d| (d.column, vec![d.function.clone()])))
     }
 
     /// Parse numbers and ranges and expand them: `-2..2`, `1,3`, `0`.

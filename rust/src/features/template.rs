@@ -8,7 +8,7 @@
 
 use crate::error::{Error, Result};
 use crate::features::rule::{Atom, Draft, Part, TemplateRule};
-use crate::features::text::{apply, TextScratch};
+use crate::features::text::{apply, Function, TextScratch};
 use crate::features::tokens::Tokens;
 use crate::machine::system::hash::hash;
 use std::collections::HashMap;
@@ -22,21 +22,38 @@ pub struct Template {
     pub rules: Vec<TemplateRule>,
 }
 
+/// Column that is a function of the text of another column. It is computed once per distinct text.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    pub name: String,
+    pub column: usize,
+    pub function: Function,
+}
+
 impl Template {
     /// Compile template text over named columns. CRF++ templates are recognized by their `%x[row,column]`.
     pub fn compile(text: &str, columns: &[String]) -> Result<Template> {
+        Template::compile_derived(text, columns, &[])
+    }
+
+    /// Compile template text over named columns and columns derived from them.
+    pub fn compile_derived(text: &str, columns: &[String], derived: &[Derived]) -> Result<Template> {
         if columns.is_empty() {
             return Err(Error::Template("a template needs at least one column to look at; name it".into()));
         }
-        for (i, name) in columns.iter().enumerate() {
-            if columns[..i].contains(name) {
+        if let Some(wrong) = derived.iter().find(|d| d.column >= columns.len()) {
+            return Err(Error::Template(format!("{:?} is derived from column {}, which does not exist", wrong.name, wrong.column)));
+        }
+        let names: Vec<&String> = columns.iter().chain(derived.iter().map(|d| &d.name)).collect();
+        for (i, name) in names.iter().enumerate() {
+            if names[..i].contains(name) {
                 return Err(Error::Template(format!("column {name:?} is named twice; give every column its own name")));
             }
         }
         let drafts = if crate::features::crfpp::recognise(text) {
             crate::features::crfpp::parse(text, columns)?
         } else {
-            crate::features::parse::parse(text, columns)?
+            crate::features::parse::parse(text, columns, derived)?
         };
         let mut template = Template { columns: columns.to_vec(), atoms: Vec::new(), rules: Vec::new() };
         for draft in drafts {

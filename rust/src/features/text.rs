@@ -1,6 +1,7 @@
 //! Functions of the text of one token: affixes, shapes, casing, tests. All count characters (code points), not bytes,
 //! and classify them by Unicode general category, with a fast path for ASCII.
 
+use crate::features::class_table::ClassTable;
 use std::sync::Arc;
 use unicode_general_category::{get_general_category, GeneralCategory as G};
 
@@ -57,6 +58,8 @@ pub enum Function {
     ShortShape,
     Length,
     Initial,
+    /// Path of the class of a word.
+    Class(Arc<ClassTable>),
     Test(Test),
 }
 
@@ -242,7 +245,8 @@ pub fn apply<'a>(functions: &[Function], text: &'a str, scratch: &'a mut TextScr
             | Function::Shape
             | Function::ShortShape
             | Function::Length
-            | Function::Initial => {
+            | Function::Initial
+            | Function::Class(_) => {
                 scratch.spare.clear();
                 rewrite(function, current, &mut scratch.spare)?;
                 std::mem::swap(&mut scratch.value, &mut scratch.spare);
@@ -262,6 +266,7 @@ fn rewrite(function: &Function, text: &str, out: &mut String) -> Option<()> {
         Function::ShortShape => short_shape(text, out),
         Function::Length => out.push_str(&text.chars().count().to_string()),
         Function::Initial => out.push_str(initial(text)?),
+        Function::Class(table) => out.push_str(table.path(text)?),
         Function::Prefix(_) | Function::Suffix(_) | Function::Test(_) => out.push_str(text),
     }
     Some(())

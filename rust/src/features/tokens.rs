@@ -43,6 +43,22 @@ impl Column {
         self.keys[number]
     }
 
+    /// Return the number of a distinct text.
+    pub fn find(&self, text: &str) -> Option<usize> {
+        let (key, mask) = (Key::lookup(text), self.table.len() - 1);
+        let mut slot = key as usize & mask;
+        loop {
+            let number = self.table[slot];
+            if number == EMPTY {
+                return None;
+            }
+            if self.keys[number as usize].key == key && self.text(number as usize) == text {
+                return Some(number as usize);
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+
     /// Append one token.
     #[inline]
     pub fn push(&mut self, text: &str) -> Result<()> {

@@ -6,6 +6,8 @@ use pyo3::prelude::*;
 
 pub mod boosting;
 mod chains;
+mod class_table;
+mod classes;
 pub mod common;
 pub mod crfsuite;
 mod driver;
@@ -63,6 +65,8 @@ impl From<Error> for PyErr {
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     boosting::register(m)?;
     chains::register(m)?;
+    class_table::register(m)?;
+    classes::register(m)?;
     common::register(m)?;
     driver::register(m)?;
     dual::register(m)?;

@@ -9,7 +9,7 @@ The reading order follows the pipeline of the library:
 - ``losses``      the four losses, softmax-margin, partial labels, penalties
 - ``optimize``    a plain minimiser for the convex cases
 - ``perceptron``, ``costs``, ``mira``, ``qp``, ``svm``, ``boosting``, ``history``, ``generative``,
-  ``bootstrap``: by topic
+  ``bootstrap``, ``classes``: by topic
 
 The modules are slow and share no code with the package, so that agreement with it is evidence.
 """
@@ -18,6 +18,7 @@ from . import (
     boosting,
     bootstrap,
     chain,
+    classes,
     costs,
     enumeration,
     generative,
@@ -38,6 +39,7 @@ __all__ = [
     "boosting",
     "bootstrap",
     "chain",
+    "classes",
     "costs",
     "enumeration",
     "generative",

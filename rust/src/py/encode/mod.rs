@@ -22,7 +22,7 @@ use pyo3::types::{PyList, PyString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use tokens::{each, kind, PyTemplate};
+pub use tokens::{each, kind, read_bare, PyTemplate};
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 

@@ -5,10 +5,12 @@ use crate::dataset::extract::known::TextCache;
 use crate::dataset::extract::Extractor;
 use crate::dataset::runs::BufferPool;
 use crate::error::Error;
-use crate::features::template::Template;
+use crate::features::template::{Derived, Template};
+use crate::features::text::Function;
 use crate::features::tokens::{Column, Tokens};
 use crate::machine::simd::prefetch;
 use crate::machine::system::reused::Reused;
+use crate::py::class_table::PyClassTable;
 use crate::py::common::{guard, run, run_of};
 use crate::py::encode::texts::PyTexts;
 use crate::py::encode::{corpus_error, in_sentence, utf8, PyDataset, PyVocab};
@@ -19,26 +21,42 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use std::sync::Arc;
 
+/// Name of a derived column, index of the column with its words, and the classes of words.
+type PyClasses = Vec<(String, usize, Py<PyClassTable>)>;
+
 /// Compiled templates over named columns.
 #[pyclass(name = "Template", module = "tagwise._core", frozen)]
 pub struct PyTemplate {
     pub inner: Template,
     text: String,
+    classes: PyClasses,
     buffers: Arc<BufferPool>,  // of datasets built with it
     cached: Reused<TextCache>, // attributes of distinct texts
 }
 
 #[pymethods]
 impl PyTemplate {
+    /// `classes`: name of a derived column, the index of the column with its words, and their classes.
     #[new]
-    #[pyo3(signature = (text, columns, lists = None))]
-    fn new(text: String, columns: Vec<String>, lists: Option<Vec<Vec<String>>>) -> PyResult<Self> {
+    #[pyo3(signature = (text, columns, lists = None, classes = Vec::new()))]
+    fn new(
+        text: String,
+        columns: Vec<String>,
+        lists: Option<Vec<Vec<String>>>,
+        classes: PyClasses,
+    ) -> PyResult<Self> {
         guard(|| {
-            let mut inner = Template::compile(&text, &columns)?;
+            let derived = |(name, column, table): &(String, usize, Py<PyClassTable>)| Derived {
+                name: name.clone(),
+                column: *column,
+                function: Function::Class(table.get().inner.clone()),
+            };
+            let derived: Vec<Derived> = classes.iter().map(derived).collect();
+            let mut inner = Template::compile_derived(&text, &columns, &derived)?;
             if let Some(lists) = lists {
                 inner = inner.with_lists(lists)?;
             }
-            Ok(PyTemplate { inner, text, buffers: Arc::default(), cached: Reused::default() })
+            Ok(PyTemplate { inner, text, classes, buffers: Arc::default(), cached: Reused::default() })
         })
     }
 
@@ -59,7 +77,14 @@ impl PyTemplate {
         let mut tokens = Tokens::new(self.inner.columns.len());
         read(&mut tokens, &self.inner, sentences, false)?;
         let inner = run(py, 1, || self.inner.learn(&tokens))?;
-        Ok(PyTemplate { inner, text: self.text.clone(), buffers: self.buffers.clone(), cached: Reused::default() })
+        let classes = self.classes.iter().map(|(name, column, table)| (name.clone(), *column, table.clone_ref(py)));
+        Ok(PyTemplate {
+            inner,
+            text: self.text.clone(),
+            classes: classes.collect(),
+            buffers: self.buffers.clone(),
+            cached: Reused::default(),
+        })
     }
 
     /// Source text of the template.
@@ -107,9 +132,13 @@ impl PyTemplate {
     }
 
     #[allow(clippy::type_complexity)]
-    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, (String, Vec<String>, Option<Vec<Vec<String>>>)) {
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> (Bound<'py, PyAny>, (String, Vec<String>, Option<Vec<Vec<String>>>, PyClasses)) {
         let lists = (!self.inner.is_open()).then(|| self.lists());
-        (py.get_type::<PyTemplate>().into_any(), (self.text.clone(), self.columns(), lists))
+        let classes = self.classes.iter().map(|(name, column, table)| (name.clone(), *column, table.clone_ref(py)));
+        (py.get_type::<PyTemplate>().into_any(), (self.text.clone(), self.columns(), lists, classes.collect()))
     }
 }
 
@@ -151,6 +180,11 @@ fn read(tokens: &mut Tokens, template: &Template, sentences: &Bound<'_, PyAny>, 
         in_sentence(sentence.py(), s, read)
     })?;
     Ok(())
+}
+
+/// Append sentences, which are lists of strings, to the flat table of a template's only column.
+pub fn read_bare(tokens: &mut Tokens, template: &Template, sentences: &Bound<'_, PyAny>) -> PyResult<()> {
+    read(tokens, template, sentences, true)
 }
 
 /// Number of strings by which a list is prefetched.
