@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from tagwise.evaluation.metrics import evaluate
     from tagwise.features.derived_columns import Features, Gazetteer, Regex
     from tagwise.features.vectors import Vectors
+    from tagwise.features.word_classes import WordClasses
     from tagwise.learners.checkpoint import Checkpoint
 
 __all__ = [
@@ -78,6 +79,7 @@ __all__ = [
     "TagwiseError",
     "Tokenizer",
     "Vectors",
+    "WordClasses",
     "__version__",
     "compare",
     "encode",
@@ -117,6 +119,7 @@ _HOMES = {
     "tagwise.evaluation.metrics": "evaluate",
     "tagwise.features.derived_columns": "Features Gazetteer Regex",
     "tagwise.features.vectors": "Vectors",
+    "tagwise.features.word_classes": "WordClasses",
     "tagwise.learners.checkpoint": "Checkpoint",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -28,8 +28,11 @@ __all__ = [
     "SLACKS",
     "SUMS",
     "ArrayFile",
+    "BigramCounts",
     "Boosting",
     "Chains",
+    "ClassExchange",
+    "ClassTable",
     "Cost",
     "CrfsuiteInstances",
     "CrfsuiteModel",
@@ -281,8 +284,13 @@ class Template:
     """Compiled templates over named columns."""
 
     def __new__(
-        cls, text: str, columns: Sequence[str], lists: Sequence[Sequence[str]] | None = None
-    ) -> Template: ...
+        cls,
+        text: str,
+        columns: Sequence[str],
+        lists: Sequence[Sequence[str]] | None = None,
+        classes: Sequence[tuple[str, int, ClassTable]] = ...,
+    ) -> Template:
+        """`classes`: name of a derived column, the index of the column with its words, and their classes."""
     def __len__(self) -> int:
         """Number of rules after expanding ranges, which is the maximum number of attributes of a token."""
     @property
@@ -382,6 +390,74 @@ class TokenRegex:
     def __new__(cls, pattern: str, ignore_case: bool = False) -> TokenRegex: ...
     def column(self, tokens: Iterable[object]) -> list[str]:
         """Return "1" for each token that matches, "" for the others and for objects that are not valid text."""
+
+@final
+class ClassTable:
+    """Words, shapes of unknown words, and the path of the class of each."""
+
+    def __new__(
+        cls,
+        paths: Sequence[str],
+        members: Sequence[Sequence[str]],
+        shapes: Sequence[Sequence[str]],
+        ignore_case: bool,
+    ) -> ClassTable: ...
+    def get(self, word: str) -> int | None:
+        """Number of the class of a word, or None."""
+
+def normalized_words(words: Sequence[str], ignore_case: bool) -> list[str]:
+    """Words as they are counted and looked up: digits become 0, and letters lower case if case is ignored."""
+
+@final
+class BigramCounts:
+    """Counts of words and bigrams in a stream of sentences."""
+
+    def __new__(cls, *, ignore_case: bool = False) -> BigramCounts: ...
+    def add(self, sentences: Iterable[Sequence[str]]) -> None:
+        """Count sentences, which are lists of strings."""
+    @property
+    def n_sentences(self) -> int:
+        """Number of sentences that are not empty."""
+    @property
+    def n_tokens(self) -> int: ...
+    @property
+    def n_words(self) -> int:
+        """Number of distinct words, after normalization."""
+    @property
+    def n_bigrams(self) -> int:
+        """Number of distinct bigrams, including those with the sentence boundary."""
+    def n_frequent(self, min_count: int) -> int:
+        """Number of words that occur at least `min_count` times."""
+
+@final
+class ClassExchange:
+    """Assignment of words to classes, improved by exchange."""
+
+    def __new__(cls, counts: BigramCounts, n_classes: int, min_count: int) -> ClassExchange: ...
+    def sweep(self, n_jobs: int = 0) -> int:
+        """Visit every word once. Return the number of words that moved."""
+    @property
+    def objective(self) -> float:
+        """Objective of the class bigram model."""
+    def gain(self, word: int, to: int) -> float:
+        """Change of the objective if a word moves to a class."""
+    @property
+    def words(self) -> list[str]:
+        """Words, and shapes of rare words, by falling frequency. Equally frequent ones are in alphabetical order."""
+    @property
+    def is_shape(self) -> list[bool]:
+        """Whether each of `words` is a shape of rare words."""
+    @property
+    def counts(self) -> NDArray[np.uint32]:
+        """Occurrences of the words."""
+    @property
+    def classes(self) -> NDArray[np.uint32]:
+        """Class of each word."""
+    def tree(self, n_jobs: int = 0) -> tuple[list[str], list[float]]:
+        """Merge the classes into a binary tree.
+
+        Return the path of each class, a string of 0 and 1, and the change of the objective by each merger in order.
+        """
 
 @final
 class WapitiRegex:

@@ -61,7 +61,9 @@ def test_a_gain_is_the_difference_of_objectives(sentences: Sentences, k: int) ->
 
 @settings(max_examples=30)
 @given(sentences=texts, k=st.integers(2, 3))
-def test_all_assignments_bound_the_result_and_no_single_move_improves_it(sentences: Sentences, k: int) -> None:
+def test_all_assignments_bound_the_result_and_no_single_move_improves_it(
+    sentences: Sentences, k: int
+) -> None:
     words, table = reference.bigrams(sentences, 1)
     if not k <= len(words) <= 6:
         return

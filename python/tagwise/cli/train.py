@@ -32,7 +32,7 @@ from tagwise.cli.models import device_option, load_model
 from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.reader import ON_ERROR, Shards
 from tagwise.estimators.sharded.fit import fit_shards
-from tagwise.features.derived_columns import parse_features
+from tagwise.features.derived_columns import Features, parse_features
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.checkpoint import remove as remove_checkpoint
 from tagwise.learners.progress import TrainingProgress
@@ -109,6 +109,14 @@ def print_parameters(context: click.Context, _: click.Parameter, requested: bool
     "--dev",
     metavar="DEV",
     help="Development corpus. It is scored after every iteration, and the best iteration is kept.",
+    panel=DATA,
+)
+@click.option(
+    "--raw",
+    metavar="FILE",
+    multiple=True,
+    help="Text without labels. Word classes are learned from it and from TRAIN, and added to the features. Repeatable. "
+    "tagwise classes has more options.",
     panel=DATA,
 )
 @corpus_options
@@ -248,6 +256,7 @@ def print_parameters(context: click.Context, _: click.Parameter, requested: bool
 def train(
     corpus: str,
     dev: str | None,
+    raw: tuple[str, ...],
     output: str,
     learner: str,
     features: str | None,
@@ -292,6 +301,7 @@ def train(
           --features S3 --set l2=0.1 -o model.tagwise
       tagwise train ner.txt -o ner.tagwise \\
           --features default+gazetteer:cities.txt
+      tagwise train train.txt --raw more.txt -o model.tagwise
       tagwise train train.txt --path l2=10,1,0.1 -o m.tagwise
       tagwise train train.txt -o model.tagwise \\
           --checkpoint every=5m --resume
@@ -333,6 +343,8 @@ def train(
         corpus, form, columns, label, {"memory": memory, "on_error": on_error}
     )
     dev_data = read_corpus(dev, form, columns, label, part="dev") if dev else None
+    if raw:
+        tagger.features = with_classes(tagger.features, data, raw, console, quiet=quiet, n_jobs=n_jobs)
     require("--warm-start", bool(warm_start), forget=forget)
     options: dict[str, Any] = {"warm_start": load_model(warm_start), "forget": forget} if warm_start else {}
     options |= cluster(data, backend, address, workers)
@@ -393,6 +405,22 @@ def read_training(
     if columns is None:
         columns, label = ",".join(shards.manifest["columns"]), label or shards.manifest["label"]
     return shards, columns, label
+
+
+def with_classes(
+    features: Any, data: Corpus | Shards, raw: tuple[str, ...], console: Console, **options: Any
+) -> Features:
+    """Return features with word classes that are learned from raw text and from the training sentences."""
+    from tagwise.cli.classes import learn
+
+    if isinstance(data, Shards):
+        raise click.UsageError(
+            "--raw needs a corpus, since the features of shards are fixed. Use tagwise classes, and encode with "
+            "--features default+classes:FILE"
+        )
+    return Features("default" if features is None else features) + learn(
+        raw, None, console, more=data, **options
+    )
 
 
 def cluster(data: Any, backend: str | None, address: str | None, workers: int | None) -> dict[str, Any]:

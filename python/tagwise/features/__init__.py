@@ -1,4 +1,4 @@
-"""Features: named sets, templates, functions, gazetteers, regular expressions, sums, and ready-made attributes."""
+"""Features: named sets, templates, functions, gazetteers, regular expressions, word classes, sums, and ready-made attributes."""
 
 from tagwise.features.derived_columns import Features, Gazetteer, Regex
 from tagwise.features.inputs import Inputs, Kind, columns_of, kind_of
@@ -6,6 +6,7 @@ from tagwise.features.recipe import Function, Recipe, file_columns
 from tagwise.features.resolve import recipe_for, resolve
 from tagwise.features.sets import SETS, template_text
 from tagwise.features.vectors import Vectors
+from tagwise.features.word_classes import WordClasses
 
 __all__ = [
     "SETS",
@@ -17,6 +18,7 @@ __all__ = [
     "Recipe",
     "Regex",
     "Vectors",
+    "WordClasses",
     "columns_of",
     "file_columns",
     "kind_of",

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import tagwise._core as _core
 from tagwise.base.domains import is_text
@@ -35,7 +35,7 @@ RESERVED = ("bias", "first", "last", "edge", "pad", "absent")
 Entry = tuple[str, ...]
 
 _SET = rf"(?:{'|'.join(SETS)})\s*(?:\([^()+]*\))?\s*(?=\+|$)"
-_PREFIX = r"(?:gazetteer|regex|template|function):"
+_PREFIX = r"(?:gazetteer|regex|classes|template|function):"
 #: A + between two parts. Any other + belongs to a pattern or a file name.
 _PLUS = re.compile(rf"\+(?=\s*(?:{_SET}|{_PREFIX}))")
 
@@ -43,9 +43,28 @@ _PLUS = re.compile(rf"\+(?=\s*(?:{_SET}|{_PREFIX}))")
 class DerivedColumn:
     """Base class of derived columns: a name, values for tokens, and a template that reads them."""
 
+    #: Classes of derived columns by kind. A subclass adds itself.
+    kinds: ClassVar[dict[str, type[DerivedColumn]]] = {}
     kind = ""
     name: str
     window: int
+
+    def __init_subclass__(cls) -> None:
+        DerivedColumn.kinds[cls.kind] = cls
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> DerivedColumn:
+        """Create a derived column from the result of `to_json`."""
+        raise NotImplementedError
+
+    @classmethod
+    def spelled(cls, piece: str, name: str | None, rest: str) -> DerivedColumn:
+        """Create a derived column from `kind:NAME=REST` or `kind:REST`, which is the text `piece` of a sum in a string."""
+        raise NotImplementedError
+
+    def readable(self, attribute: str) -> str:
+        """Return the text of an attribute for explanations, with values of this column in words."""
+        return attribute
 
     def column(self, tokens: Sequence[Any]) -> list[str]:
         """Return one value per token, empty for tokens without a match."""
@@ -210,6 +229,16 @@ class Gazetteer(DerivedColumn):
             "window": self.window,
         }
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Gazetteer:
+        """Create a gazetteer from the result of `to_json`."""
+        return cls(data["entries"], data["name"], ignore_case=data["ignore_case"], window=data["window"])
+
+    @classmethod
+    def spelled(cls, piece: str, name: str | None, rest: str) -> Gazetteer:
+        """Return the gazetteer of `gazetteer:FILE` or `gazetteer:NAME=FILE`."""
+        return cls(rest, name)
+
     def __repr__(self) -> str:
         n = len(self.entries)
         return f"<Gazetteer {self.name}: {n:,} entr{'y' if n == 1 else 'ies'}>"
@@ -293,6 +322,18 @@ class Regex(DerivedColumn):
             "window": self.window,
         }
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Regex:
+        """Create an expression from the result of `to_json`."""
+        return cls(data["name"], data["pattern"], ignore_case=data["ignore_case"], window=data["window"])
+
+    @classmethod
+    def spelled(cls, piece: str, name: str | None, rest: str) -> Regex:
+        """Return the expression of `regex:NAME=PATTERN`."""
+        if name is None:
+            raise ParameterError(f"{piece!r}: expected regex:NAME=PATTERN")
+        return cls(name, rest)
+
     def __repr__(self) -> str:
         from tagwise.base.terminal import brief
 
@@ -324,14 +365,11 @@ def _lines(path: Path) -> list[str]:
 
 def derived_column_of(data: Mapping[str, Any]) -> DerivedColumn:
     """Create a derived column from the result of `to_json`."""
-    more = {"ignore_case": data["ignore_case"], "window": data["window"]}
-    if data["kind"] == "gazetteer":
-        return Gazetteer(data["entries"], data["name"], **more)
-    if data["kind"] == "regex":
-        return Regex(data["name"], data["pattern"], **more)
-    raise ParameterError(
-        f"the kind of derived column {data['kind']!r} is unknown. The model is from a newer tagwise, or damaged."
-    )
+    if data["kind"] not in DerivedColumn.kinds:
+        raise ParameterError(
+            f"unknown kind of derived column {data['kind']!r}. The model is from a newer tagwise, or damaged."
+        )
+    return DerivedColumn.kinds[data["kind"]].from_json(data)
 
 
 class Features:
@@ -341,7 +379,7 @@ class Features:
     `default+gazetteer:cities.txt+regex:year=(19|20)[0-9]{2}` is a sum as a string.
 
     Args:
-        parts: str, path, callable, Gazetteer, Regex or Features. Named sets, templates, paths of template files,
+        parts: str, path, callable, Gazetteer, Regex, WordClasses or Features. Named sets, templates, paths of template files,
             functions of a sentence, or other sums. A string may itself be a sum.
 
     Attributes:
@@ -350,6 +388,7 @@ class Features:
     Raises:
         ParameterError: There are no parts, or a part has another type.
         TemplateError: A file of a gazetteer cannot be read, or a regular expression is not valid.
+        ModelFileError: A file of word classes cannot be read.
 
     >>> Features("S1+regex:year=[0-9]{4}") == Features("S1") + Regex("year", "[0-9]{4}")
     True
@@ -367,7 +406,7 @@ class Features:
             else:
                 raise ParameterError(
                     f"{part!r:.60} of type {type(part).__name__} cannot be part of features. Use {', '.join(SETS)}, "
-                    "a template, its path, a function, a Gazetteer or a Regex."
+                    "a template, its path, a function, a Gazetteer, a Regex or WordClasses."
                 )
         if not found:
             raise ParameterError("Features: no parts. Give at least one, such as 'default'.")
@@ -449,13 +488,10 @@ def _part(piece: str, functions: bool) -> Any:
     name, equals, value = rest.partition("=")
     if kind == "template":
         return Path(rest)
-    if kind == "gazetteer":
-        named = equals and not os.path.exists(rest)
-        return Gazetteer(value, name.strip()) if named else Gazetteer(rest)
-    if kind == "regex":
-        if not equals:
-            raise ParameterError(f"{piece!r}: expected regex:NAME=PATTERN")
-        return Regex(name.strip(), value)
+    if kind in DerivedColumn.kinds:
+        named = equals and (kind == "regex" or not os.path.exists(rest))
+        own, value = (name.strip(), value) if named else (None, rest)
+        return DerivedColumn.kinds[kind].spelled(piece, own, value)
     if not functions:
         raise ParameterError(
             f"{piece!r}: a string can name a function only on the command line. In Python, add the function itself: "

@@ -34,6 +34,7 @@ from tagwise.features.patterns import Patterns
 from tagwise.features.sets import DEFAULT_COLUMN, is_crfpp, quoted
 from tagwise.features.union import united
 from tagwise.features.vectors import VectorSpec
+from tagwise.features.word_classes import WordClasses
 
 Function = Callable[[Any], Sequence[Any]]
 #: Description in messages.
@@ -119,16 +120,15 @@ class Recipe:
     ) -> Recipe:
         """Return the recipe of a template over columns, the first of which is the token, and derived columns."""
         derived = tuple(dict.fromkeys(derived))
-        names = derived_names(columns, derived)
-        full = _full_template(text, derived)
+        derived_names(columns, derived)
         try:
-            compiled = Template(full, [*columns, *names])
+            compiled = _compiled(text, columns, columns[0], derived)
         except TemplateError as error:
             raise TemplateError(with_suggestion(str(error), columns)) from None
         needed = {*compiled.used_columns, *([columns[0]] if derived or not compiled.used_columns else [])}
         used = [column for column in columns if column in needed]
         if used != list(columns):
-            compiled = Template(full, [*used, *names])
+            compiled = _compiled(text, used, columns[0], derived)
         return Recipe(
             "template", name or text, text, tuple(used), columns[0], None, compiled, derived_columns=derived
         )
@@ -204,6 +204,12 @@ class Recipe:
             else self.name
         )
 
+    def readable(self, attribute: str) -> str:
+        """Return the text of an attribute for explanations, with values of derived columns in words."""
+        for column in (*self.derived_columns, *(c for part in self.parts for c in part.derived_columns)):
+            attribute = column.readable(attribute)
+        return attribute
+
     def is_equivalent_to(self, other: Recipe) -> bool:
         """Return whether two recipes make the same attributes, apart from learned lists."""
         return all(
@@ -274,7 +280,9 @@ class Recipe:
         if self.kind == "template":
             column = self._word_column(inputs)
             bare = (
-                not self.derived_columns and inputs.kind == "tokens" and self.columns == (self.token_column,)
+                not _of_sentences(self.derived_columns)
+                and inputs.kind == "tokens"
+                and self.columns == (self.token_column,)
             )
             columns = inputs.sentences if bare else self._columns(inputs)
             if words is None or column is None:
@@ -332,14 +340,11 @@ class Recipe:
 
     def _columns(self, inputs: Inputs) -> list[tuple[Sequence[str], ...]]:
         """Return the columns of every sentence in the order of the template, including derived columns."""
-        found = self._corpus_columns(inputs)
-        if not self.derived_columns:
+        found, derived = self._corpus_columns(inputs), _of_sentences(self.derived_columns)
+        if not derived:
             return found
         token = self.columns.index(self.token_column)
-        return [
-            (*columns, *(derived.column(columns[token]) for derived in self.derived_columns))
-            for columns in found
-        ]
+        return [(*columns, *(column.column(columns[token]) for column in derived)) for columns in found]
 
     def _word_column(self, inputs: Inputs) -> int | None:
         """Return the index of the template column with the words of `Inputs.words`, or None if it is not used."""
@@ -462,8 +467,7 @@ class Recipe:
                     f"derived columns need the column {data['token_column']!a}, which is not one of the columns "
                     f"{', '.join(map(ascii, columns))}"
                 )
-            names = [*columns, *(column.name for column in derived)]
-            compiled = Template(_full_template(text, derived), names, lists)
+            compiled = _compiled(text, columns, data["token_column"], derived, lists)
             learned = None if lists is None else tuple(map(tuple, lists))
             return Recipe(
                 "template",
@@ -524,9 +528,20 @@ def derived_names(columns: Sequence[str], derived: Sequence[DerivedColumn]) -> l
     return names
 
 
-def _full_template(text: str, derived: Sequence[DerivedColumn]) -> str:
-    """Return a template followed by the templates of its derived columns."""
-    return terminated(text) + "".join(column.template() for column in derived) if derived else text
+def _compiled(
+    text: str, columns: Sequence[str], token: str, derived: Sequence[DerivedColumn], lists: Any = None
+) -> Template:
+    """Compile a template followed by the templates of derived columns. Word classes are looked up natively."""
+    full = terminated(text) + "".join(column.template() for column in derived) if derived else text
+    names = [column.name for column in _of_sentences(derived)]
+    at = list(columns).index(token) if derived else 0
+    classes = [(column.name, at, column.table) for column in derived if isinstance(column, WordClasses)]
+    return Template(full, [*columns, *names], lists, classes)
+
+
+def _of_sentences(derived: Sequence[DerivedColumn]) -> list[DerivedColumn]:
+    """Return the derived columns whose values are computed for each sentence, and not natively."""
+    return [column for column in derived if not isinstance(column, WordClasses)]
 
 
 def terminated(text: str) -> str:

@@ -10,7 +10,7 @@ _VECTORS: dict[str, Domain] = {
     "vectors": Record({"size": Integer(1, MOST), "scale": Real(LEAST_SCALE, 1.0 / LEAST_SCALE)})
 }
 
-#: Derived columns: gazetteers and regular expressions.
+#: Derived columns: gazetteers, regular expressions and word classes.
 DERIVED_COLUMN = Variant(
     "kind",
     {
@@ -20,6 +20,16 @@ DERIVED_COLUMN = Variant(
                 "entries": ListOf(ListOf(Text(), low=1), low=1),
                 "ignore_case": Flag(),
                 "window": Integer(0, 10),
+            }
+        ),
+        "classes": Record(
+            {
+                "name": Text(),
+                "window": Integer(0, 10),
+                "ignore_case": Flag(),
+                "paths": Listed(Text(), low=2, distinct=True),
+                "words": Listed(Listed(Text()), low=2),
+                "shapes": Listed(Listed(Text()), low=2),
             }
         ),
         "regex": Record({"name": Text(), "pattern": Text(), "ignore_case": Flag(), "window": Integer(0, 10)}),

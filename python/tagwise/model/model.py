@@ -348,6 +348,17 @@ class Model:
     def _n_betas(self) -> int:
         return self.scorer.n_betas if isinstance(self.scorer, KernelScorer) else 0
 
+    def attribute_text(self, attribute: int) -> str:
+        """Return the text of an attribute for explanations, with word classes named by their members.
+
+        Args:
+            attribute: Id of the attribute.
+
+        Returns:
+            The text.
+        """
+        return self.recipe.readable(self.vocabulary.text(attribute))
+
     def inspect(self, top: int = 20) -> Inspection:
         """Return the strongest features of each label and the strongest transitions.
 
@@ -359,11 +370,10 @@ class Model:
         """
         named = NamedLayout(self.scorer.layout, self.vocabulary, self.labels)
         found = strongest_features(named, self.scorer.weights, top)
-        if self.label_type == "str":
-            return found
         known = dict(zip(self.labels, self.classes))
+        readable = self.recipe.readable
         return Inspection(
-            {known[label]: strongest for label, strongest in found.labels.items()},
+            {known[y]: [(readable(text), w) for text, w in best] for y, best in found.labels.items()},
             [(known[before], known[after], w) for before, after, w in found.transitions],
         )
 
@@ -437,7 +447,7 @@ class Model:
                 detour = None if other is None else Detour.between(ids, [index[y] for y in other])
             if detour is None:
                 continue
-            cast = votes(features, self.vocabulary, self.labels, ids, detour, self.scorer.local)
+            cast = votes(features, self.attribute_text, self.labels, ids, detour, self.scorer.local)
             both: tuple[float, float] | tuple[None, None] = (None, None)
             if chances is not None:
                 both = float(chances[t, ids[t]]), float(chances[t, detour.label(ids, t)])

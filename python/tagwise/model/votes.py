@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -317,7 +317,7 @@ def _row(
 
 def votes(
     features: SentenceFeatures,
-    vocabulary: _core.Vocabulary,
+    text_of: Callable[[int], str],
     labels: Sequence[str],
     path: Sequence[int],
     detour: Detour,
@@ -336,7 +336,7 @@ def votes(
         if y != v:
             for a, x, row in features.node[t]:
                 if row[y] or row[v]:
-                    add(t, "node", vocabulary.text(a), x * row[y], x * row[v])
+                    add(t, "node", text_of(a), x * row[y], x * row[v])
             for kind, at, border in (("start", 0, features.start), ("end", last, features.end)):
                 if t == at and (border[y] or border[v]):
                     add(t, kind, f"{kind} of the sentence", border[y], border[v])
@@ -350,7 +350,7 @@ def votes(
             for a, x, row in features.pair[t]:
                 p, q = k * features.L + y, j * features.L + v
                 if row[p] or row[q]:
-                    add(t, "pair", f"{vocabulary.text(a)}, {one} / {two}", x * row[p], x * row[q])
+                    add(t, "pair", f"{text_of(a)}, {one} / {two}", x * row[p], x * row[q])
         if local and k != j:
             z = features.normalisers[t]
             add(t, "normaliser", f"all labels after {labels[k]} / {labels[j]}", -z[k], -z[j])

@@ -8,13 +8,15 @@
 //! ```
 
 use crate::error::{Error, Result};
+use crate::features::class_table::Cut;
 use crate::features::rule::{Atom, Draft};
 use crate::features::template::Derived;
 use crate::features::text::{Frequent, Function, Test};
+use std::sync::Arc;
 
 /// Maximum number of rules that one line may expand to.
 const MAX_RULES: usize = 10_000;
-const FUNCTIONS: &str = "prefix(n), suffix(n), lower, digits, shape, short_shape, length, initial";
+const FUNCTIONS: &str = "prefix(n), suffix(n), lower, digits, shape, short_shape, length, initial, cut(n)";
 const TESTS: &str = "is_capitalized?, is_upper?, is_lower?, is_title?, is_digit?, is_alpha?, is_alnum?, is_punct?, \
                      is_number?, has_upper?, has_digit?, has_letter?, has_hyphen?, has_dot?, longer_than(n)?, starts_with(\"x\")?, \
                      ends_with(\"x\")?, contains(\"x\")?, one_of(\"x\", \"y\")?, is_rare(n)?, is_frequent(n)?";
@@ -315,7 +317,7 @@ impl Reader<'_> {
         let mut numbers = Vec::new();
         let mut strings = Vec::new();
         let argument_kind = match name.as_str() {
-            "prefix" | "suffix" | "longer_than" | "is_rare" | "is_frequent" => 'n',
+            "prefix" | "suffix" | "cut" | "longer_than" | "is_rare" | "is_frequent" => 'n',
             "starts_with" | "ends_with" | "contains" | "one_of" => 's',
             _ => '0',
         };
@@ -343,8 +345,13 @@ impl Reader<'_> {
         let mut after = Vec::new();
         for choice in before {
             for &n in &arguments {
-                let function = function(&name, n.unwrap_or(0) as usize, &strings)
-                    .ok_or_else(|| format!("unknown function {name:?}; there are {FUNCTIONS}, {TESTS}"))?;
+                let number = n.unwrap_or(0) as usize;
+                let mut choice = choice.clone();
+                let function = match name.as_str() {
+                    "cut" => cut(&mut choice, number)?,
+                    _ => function(&name, number, &strings)
+                        .ok_or_else(|| format!("unknown function {name:?}; there are {FUNCTIONS}, {TESTS}"))?,
+                };
                 let test = matches!(function, Function::Test(_));
                 if test && !has_question_mark {
                     return Err(format!("{name} is a test; write it with a question mark, .{name}?"));
@@ -352,7 +359,6 @@ impl Reader<'_> {
                 if has_question_mark && !test {
                     return Err(format!("{name} is not a test; write it without the question mark"));
                 }
-                let mut choice = choice.clone();
                 if let Some((atom, _, is_test_atom)) = &mut choice.atom {
                     atom.functions.push(function);
                     *is_test_atom = test;
@@ -374,6 +380,17 @@ impl Reader<'_> {
             }
         }
         Ok(after)
+    }
+}
+
+/// Take the classes of words from the end of a part and return the function that cuts their tree.
+fn cut(choice: &mut Expansion, n: usize) -> Parsed<Function> {
+    match choice.atom.as_mut().map(|(atom, _, _)| &mut atom.functions) {
+        Some(functions) if matches!(functions[..], [Function::Class(_)]) => match functions.pop() {
+            Some(Function::Class(table)) => Ok(Function::Cut(Arc::new(Cut::new(table, n)))),
+            other => Err(format!("{other:?} cannot be cut")),
+        },
+        _ => Err("cut is for word classes; write it right after their column, as in classes[0].cut(32)".into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Functions of the text of one token: affixes, shapes, casing, tests. All count characters (code points), not bytes,
 //! and classify them by Unicode general category, with a fast path for ASCII.
 
-use crate::features::class_table::ClassTable;
+use crate::features::class_table::{ClassTable, Cut};
 use std::sync::Arc;
 use unicode_general_category::{get_general_category, GeneralCategory as G};
 
@@ -60,6 +60,8 @@ pub enum Function {
     Initial,
     /// Path of the class of a word.
     Class(Arc<ClassTable>),
+    /// Path of the class of a word in a cut of the tree.
+    Cut(Arc<Cut>),
     Test(Test),
 }
 
@@ -246,7 +248,8 @@ pub fn apply<'a>(functions: &[Function], text: &'a str, scratch: &'a mut TextScr
             | Function::ShortShape
             | Function::Length
             | Function::Initial
-            | Function::Class(_) => {
+            | Function::Class(_)
+            | Function::Cut(_) => {
                 scratch.spare.clear();
                 rewrite(function, current, &mut scratch.spare)?;
                 std::mem::swap(&mut scratch.value, &mut scratch.spare);
@@ -267,6 +270,7 @@ fn rewrite(function: &Function, text: &str, out: &mut String) -> Option<()> {
         Function::Length => out.push_str(&text.chars().count().to_string()),
         Function::Initial => out.push_str(initial(text)?),
         Function::Class(table) => out.push_str(table.path(text)?),
+        Function::Cut(cut) => out.push_str(cut.path(text)?),
         Function::Prefix(_) | Function::Suffix(_) | Function::Test(_) => out.push_str(text),
     }
     Some(())

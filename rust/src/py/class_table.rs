@@ -1,6 +1,6 @@
 //! Classes of words for templates, as a Python object.
 
-use crate::features::class_table::ClassTable;
+use crate::features::class_table::{normalized, ClassTable};
 use crate::py::common::guard;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -38,6 +38,20 @@ impl PyClassTable {
     }
 }
 
+/// Words as they are counted and looked up: digits become 0, and letters lower case if case is ignored.
+#[pyfunction]
+fn normalized_words(words: Vec<String>, ignore_case: bool) -> PyResult<Vec<String>> {
+    guard(|| {
+        let each = |word: &String| {
+            let mut out = String::new();
+            normalized(word, ignore_case, &mut out);
+            out
+        };
+        Ok(words.iter().map(each).collect())
+    })
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(normalized_words, m)?)?;
     m.add_class::<PyClassTable>()
 }

@@ -1,0 +1,164 @@
+"""``tagwise classes``: learn classes of words from raw text."""
+
+from __future__ import annotations
+
+import glob
+import os
+import time
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import rich_click as click
+from rich.console import Console
+
+from tagwise.base.exceptions import CorpusError
+from tagwise.cli.app import debug_option, say
+from tagwise.cli.files import PARTS, bundled_corpus, n_jobs_option, read_sentences
+from tagwise.cli.help import DATA, LEARNER, OUTPUT, Command
+from tagwise.corpus.bundled import corpora, load_corpus
+from tagwise.corpus.formats import FORMATS
+from tagwise.features.word_classes import WordClasses
+from tagwise.learners.progress import TrainingProgress
+
+#: Sentences between two updates of the progress line.
+EVERY = 10_000
+
+
+def sentences_of(names: Sequence[str], form: str | None, show: Any = None) -> Iterator[Sequence[str]]:
+    """Yield the tokens of each sentence of files, patterns of files and bundled corpora.
+
+    `show` is called with the name of each file and the number of sentences read from it so far.
+    """
+    for name in names:
+        matching = sorted(glob.glob(name)) if glob.has_magic(name) and not os.path.exists(name) else [name]
+        if not matching:
+            raise CorpusError(f"{name}: no file matches. Give the path of a text file.")
+        for path in matching:
+            for s, sentence in enumerate(_sentences(path, form)):
+                if show is not None and s % EVERY == 0:
+                    show(path, s)
+                yield sentence.tokens
+
+
+def _sentences(name: str, form: str | None) -> Iterator[Any]:
+    """Yield the sentences of a file or of a bundled corpus, which is read whole if no part is named."""
+    if not os.path.exists(name) and name in {info.name for info in corpora()}:
+        for part in load_corpus(name):
+            yield from part or ()
+        return
+    bundled = bundled_corpus(name, PARTS[0], None)
+    yield from bundled if bundled is not None else read_sentences(name, form, None, None)[1]
+
+
+def learn(
+    names: Sequence[str],
+    form: str | None,
+    console: Console,
+    *,
+    quiet: bool,
+    more: Sequence[Any] = (),
+    **options: Any,
+) -> WordClasses:
+    """Learn classes from files and from the sentences of a corpus, with a progress line."""
+    with TrainingProgress(console, "classes", quiet=quiet) as progress:
+
+        def show(path: str, sentences: int) -> None:
+            progress.update(0, 1, f"reading {os.path.basename(path)}: {sentences:,} sentences")
+
+        texts = chain((sentence.tokens for sentence in more), sentences_of(names, form, show))
+        return WordClasses.learn(texts, callback=progress, **options)
+
+
+@click.command(cls=Command)
+@click.argument("files", nargs=-1, required=True, metavar="FILES...")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    metavar="FORMAT",
+    show_default="by name and content",
+    help=f"File format: {', '.join(FORMATS)}. Labels are not read.",
+    panel=DATA,
+)
+@click.option("--ignore-case", is_flag=True, help="Treat Apple and apple as one word.", panel=DATA)
+@click.option("-o", "--output", metavar="FILE", required=True, help="File of classes to write.", panel=OUTPUT)
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.", panel=OUTPUT)
+@click.option(
+    "--classes",
+    type=click.IntRange(min=2),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="Number of classes.",
+    panel=LEARNER,
+)
+@click.option(
+    "--min-count",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=2,
+    show_default=True,
+    help="Words that occur less often have the class of their shape.",
+    panel=LEARNER,
+)
+@click.option(
+    "--passes",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=10,
+    show_default=True,
+    help="Maximum number of sweeps over all words.",
+    panel=LEARNER,
+)
+@n_jobs_option
+@debug_option
+def classes(
+    files: tuple[str, ...],
+    form: str | None,
+    ignore_case: bool,
+    output: str,
+    quiet: bool,
+    classes: int,
+    min_count: int,
+    passes: int,
+    n_jobs: int | None,
+) -> None:
+    """Learn classes of words from raw text, as features for tagwise train.
+
+    FILES are texts in any format, patterns, or bundled corpora. Labels are not used. Words that occur in the same
+    contexts get the same class, so that a rare word shares the weights of frequent words. Text is read as a stream and
+    may be larger than memory.
+
+    \b
+    Examples:
+      tagwise classes 'raw/*.txt' -o words.classes
+      tagwise train train.txt -o model.tagwise \\
+          --features default+classes:words.classes
+      tagwise classes ewt-pos wnut17-ner --classes 500 -o words.classes
+      tagwise inspect words.classes --word London
+    """
+    from tagwise.cli.train import check_output
+
+    begin = time.perf_counter()
+    check_output(output)
+    found = learn(
+        files,
+        form,
+        Console(stderr=True),
+        quiet=quiet,
+        classes=classes,
+        min_count=min_count,
+        passes=passes,
+        ignore_case=ignore_case,
+        n_jobs=n_jobs,
+    )
+    found.save(output)
+    if not quiet:
+        facts = found.facts
+        say(
+            f"learned {len(found):,} classes of {found.n_words:,} words from {facts['sentences']:,} sentences, "
+            f"{facts['tokens']:,} tokens, in {facts['sweeps']} sweeps\n"
+            f"wrote {output} ({os.path.getsize(output) / 1e6:.1f} MB) in {time.perf_counter() - begin:.1f} s. "
+            f"Next: tagwise train TRAIN --features default+classes:{output} -o MODEL"
+        )

@@ -1,0 +1,161 @@
+"""Learning of word classes: texts of any kind to counts, counts to classes by exchange, classes to a tree."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import tagwise._core as _core
+from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.corpus.formats import iter_sentences
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.text.tokenizer import Tokenizes, tokenized
+
+#: Sentences that are counted at a time.
+BATCH = 4096
+#: Learning ends when a sweep moves at most this share of the words.
+FEW = 0.001
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """State of learning after a sweep over all words, for callbacks.
+
+    Attributes:
+        iteration: Number of the sweep, from 1.
+        max_iter: Maximum number of sweeps.
+        objective: Objective of the class bigram model, which never falls.
+        moved: Number of words that moved to another class.
+        seconds: Time since the beginning of the first sweep.
+        dev_score: None, since there is no development data.
+    """
+
+    iteration: int
+    max_iter: int
+    objective: float
+    moved: int
+    seconds: float
+    dev_score: None = None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Classes in the order of their paths: words and shapes of each by falling frequency, and facts about learning."""
+
+    words: dict[str, list[str]]
+    shapes: dict[str, list[str]]
+    counts: dict[str, int]
+    facts: dict[str, Any]
+
+
+def sentences_of(texts: Any, tokenizer: Tokenizes | None = None) -> Iterator[Sequence[str]]:
+    """Yield the tokens of each sentence of files, corpora, lists of tokens or raw texts.
+
+    A string that is not in a list is a path. In a list, a string that names a file is a path, and others are raw texts.
+    """
+    if isinstance(texts, (str, os.PathLike)):
+        yield from _file(texts)
+        return
+    if isinstance(texts, (bytes, Mapping)) or not isinstance(texts, Iterable):
+        raise CorpusError(
+            f"texts are {type(texts).__name__}, expected a path, a Corpus, or a list of paths, texts or sentences"
+        )
+    for i, item in enumerate(texts):
+        if isinstance(item, Sentence):
+            yield item.tokens
+        elif isinstance(item, os.PathLike) or (isinstance(item, str) and _is_file(item)):
+            yield from _file(item)
+        elif isinstance(item, str):
+            yield from tokenized([item], tokenizer)[0].sentences
+        elif isinstance(item, Corpus):
+            yield from (sentence.tokens for sentence in item)
+        elif isinstance(item, Mapping):
+            yield next(iter(item.values()), [])
+        elif isinstance(item, Iterable) and not isinstance(item, (bytes, bytearray)):
+            yield item if isinstance(item, Sequence) else list(item)
+        else:
+            raise CorpusError(
+                f"text {i} is {type(item).__name__}, expected a path, a text or a list of tokens"
+            )
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return len(text) < 4096 and "\n" not in text and os.path.isfile(text)
+    except ValueError:  # a NUL
+        return False
+
+
+def _file(path: str | os.PathLike[str]) -> Iterator[Sequence[str]]:
+    """Yield the tokens of each sentence of a file of any format, labelled or not."""
+    _, found = iter_sentences(path, label=None)
+    for sentence in found:
+        yield sentence.tokens
+
+
+def count(texts: Any, *, ignore_case: bool = False, tokenizer: Tokenizes | None = None) -> _core.BigramCounts:
+    """Count the bigrams of a stream of sentences, of which only a batch is in memory."""
+    counts = _core.BigramCounts(ignore_case=ignore_case)
+    found = sentences_of(texts, tokenizer)
+    while batch := list(islice(found, BATCH)):
+        counts.add(batch)
+    return counts
+
+
+def learn(
+    counts: _core.BigramCounts,
+    n_classes: int,
+    min_count: int,
+    passes: int,
+    n_jobs: int,
+    callback: Callable[[Sweep], Any] | None,
+) -> Learned:
+    """Learn classes from counts."""
+    check(counts, n_classes, min_count)
+    state, begin = _core.ClassExchange(counts, n_classes, min_count), time.perf_counter()
+    words = state.words
+    sweeps = 0
+    for sweeps in range(1, passes + 1):
+        moved = state.sweep(n_jobs)
+        if callback is not None:
+            callback(Sweep(sweeps, passes, state.objective, moved, time.perf_counter() - begin))
+        if moved <= FEW * len(words):
+            break
+    paths, _ = state.tree(n_jobs)
+    found: tuple[dict[str, list[str]], ...] = ({}, {})
+    for path in sorted(paths):
+        found[0][path], found[1][path] = [], []
+    for word, is_shape, of in zip(words, state.is_shape, state.classes.tolist()):
+        found[is_shape][paths[of]].append(word)
+    times = {
+        word: n for word, n, is_shape in zip(words, state.counts.tolist(), state.is_shape) if not is_shape
+    }
+    facts = {
+        "tokens": counts.n_tokens,
+        "sentences": counts.n_sentences,
+        "distinct_words": counts.n_words,
+        "min_count": min_count,
+        "sweeps": sweeps,
+        "objective": state.objective,
+    }
+    return Learned(*found, times, facts)
+
+
+def check(counts: _core.BigramCounts, n_classes: int, min_count: int) -> None:
+    """Raise a CorpusError if there is no text, a ParameterError if there are fewer words than classes."""
+    if not counts.n_tokens:
+        raise CorpusError("the texts have no tokens. Give text to learn word classes from.")
+    n = counts.n_frequent(min_count)
+    if n < n_classes:
+        few = f"the text has {counts.n_tokens:,} tokens and {n:,} words that occur at least {min_count} times"
+        if n < 2:
+            raise CorpusError(
+                f"{few}, which is too little for classes. Give more text, or a smaller min_count."
+            )
+        raise ParameterError(
+            f"classes={n_classes}: {few}, and a class needs one. Use classes={max(2, n // 10)} or so, or more text."
+        )

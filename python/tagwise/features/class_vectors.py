@@ -1,0 +1,224 @@
+"""Word classes from word vectors: files of word2vec and GloVe, k-means, and a tree by Ward's criterion."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.files.regular import open_regular
+from tagwise.features.vectors import MOST, Matrix, matrix_of
+
+REMEDY = "Give a file of word2vec or GloVe: a word and its numbers per line, or word2vec's binary format."
+#: Longest word in bytes, and rows of vectors that are compared with all centres at a time.
+LONGEST, ROWS = 1 << 12, 1 << 12
+
+
+def read(source: Any, words: Sequence[str] | None) -> tuple[list[str], Matrix]:
+    """Return words and their vectors [V, D] from a file, a mapping or an array."""
+    if isinstance(source, (str, os.PathLike)):
+        if words is not None:
+            raise ParameterError(
+                "words belong to an array. A file of vectors has its own: drop the argument."
+            )
+        with open_regular(source, None, CorpusError, REMEDY) as file:
+            try:
+                return _read_binary(file) if _is_binary(file) else _read_text(file)
+            except ValueError as error:
+                raise CorpusError(f"{os.fspath(source)}: {error}. {REMEDY}") from None
+    if isinstance(source, Mapping):
+        source, words = list(source.values()), list(source)
+    if words is None:
+        raise ParameterError("an array of vectors needs its words: from_vectors(array, words).")
+    try:
+        values = matrix_of(source)
+    except ValueError as error:
+        raise CorpusError(f"vectors: {error}") from None
+    if len(words) != len(values):
+        raise CorpusError(f"{len(values)} vectors for {len(words)} words. Give one vector per word.")
+    return [str(word) for word in words], values
+
+
+def _is_binary(file: IO[bytes]) -> bool:
+    """Return whether a file has word2vec's binary format: a line of two numbers, then bytes that are not numbers."""
+    head, rest = file.readline(LONGEST), file.read(1 << 16)
+    file.seek(0)
+    parts = head.split()
+    if len(parts) != 2 or not all(part.isdigit() for part in parts):
+        return False
+    line = rest.split(b"\n", 1)[0].split()
+    try:
+        return len([float(x) for x in line[1:]]) != int(parts[1])
+    except ValueError:
+        return True
+
+
+def _size(n: int, size: int) -> None:
+    """Raise an error unless vectors have a valid size and fit in memory."""
+    if not 0 < size <= MOST or n < 1:
+        raise ValueError(f"{n:,} vectors of {size:,} numbers, expected at least 1 and 1 to {MOST:,} numbers")
+    _core.claim("the word vectors", 4 * n * size, "use fewer words")
+
+
+def _read_binary(file: IO[bytes]) -> tuple[list[str], Matrix]:
+    """Read word2vec's binary format: for each word its bytes, a space, and D float32 numbers."""
+    n, size = map(int, file.readline(LONGEST).split())
+    _size(n, size)
+    words, values = [], np.empty((n, size), dtype=np.float32)
+    for i in range(n):
+        word = bytearray()
+        while (byte := file.read(1)) != b" ":
+            if not byte or len(word) > LONGEST:
+                raise ValueError(f"vector {i} (from 0) of {n:,} is incomplete")
+            word += byte
+        data = file.read(4 * size)
+        if len(data) < 4 * size:
+            raise ValueError(f"vector {i} (from 0) of {n:,} is incomplete")
+        words.append(_decoded(bytes(word).lstrip(b"\n"), i))
+        values[i] = np.frombuffer(data, dtype="<f4")
+    return words, values
+
+
+def _read_text(file: IO[bytes]) -> tuple[list[str], Matrix]:
+    """Read a word and its numbers per line. A first line of two integers is the header of word2vec."""
+    words: list[str] = []
+    rows: list[NDArray[np.float32]] = []
+    for i, line in enumerate(file):
+        if i == 0 and len(line.split()) == 2 and all(part.isdigit() for part in line.split()):
+            continue
+        word, *numbers = line.rstrip(b"\r\n").rstrip(b" ").split(b" ")
+        if rows and len(numbers) > len(rows[0]):  # a word of GloVe may contain spaces
+            cut = len(numbers) - len(rows[0])
+            word, numbers = b" ".join([word, *numbers[:cut]]), numbers[cut:]
+        try:
+            row = np.array(numbers, dtype=np.float32)
+        except ValueError:
+            raise ValueError(f"line {i + 1} has a value that is not a number") from None
+        if not len(row) or (rows and len(row) != len(rows[0])):
+            expected = f", expected {len(rows[0])}" if rows else ""
+            raise ValueError(f"line {i + 1} has {len(row)} numbers{expected}")
+        words.append(_decoded(word, i))
+        rows.append(row)
+        if not len(rows) % (1 << 14):
+            _size(len(rows), len(row))
+    _size(len(rows), len(rows[0]) if rows else 0)
+    return words, np.stack(rows)
+
+
+def _decoded(word: bytes, i: int) -> str:
+    try:
+        return word.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"word {i} (from 0) is not UTF-8") from None
+
+
+def distinct(words: Sequence[str], values: Matrix, ignore_case: bool) -> tuple[list[str], Matrix]:
+    """Return normalized words that are distinct, each with the first of its vectors scaled to length 1.
+
+    Empty words and zero vectors are left out.
+    """
+    if not np.isfinite(values).all():
+        raise CorpusError("word vectors contain numbers that are not finite. Replace them.")
+    length = np.linalg.norm(values, axis=1)
+    first: dict[str, int] = {}
+    for i, word in enumerate(_core.normalized_words(list(words), ignore_case)):
+        if word and length[i] > 0:
+            first.setdefault(word, i)
+    rows = np.fromiter(first.values(), dtype=np.int64, count=len(first))
+    return list(first), np.ascontiguousarray(values[rows] / length[rows, None])
+
+
+def clustered(
+    words: Sequence[str], values: Matrix, n_classes: int, passes: int, seed: int
+) -> tuple[dict[str, list[str]], dict[str, Any]]:
+    """Return the words of each cluster by its path in the tree, and facts about the clusters."""
+    if len(words) < n_classes:
+        raise ParameterError(
+            f"classes={n_classes}: there are vectors of {len(words):,} words. Use at most as many classes."
+        )
+    of, centres, iterations = _k_means(values, n_classes, passes, seed)
+    paths = _ward(centres, np.bincount(of, minlength=n_classes))
+    found: dict[str, list[str]] = {path: [] for path in sorted(paths)}
+    for word, c in zip(words, of.tolist()):
+        found[paths[c]].append(word)
+    return found, {"vectors": len(words), "size": values.shape[1], "sweeps": iterations}
+
+
+def _nearest(values: Matrix, centres: Matrix) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the nearest centre of each row and the squared distance, up to the norm of the row."""
+    of, far = np.empty(len(values), dtype=np.int64), np.empty(len(values), dtype=np.float32)
+    norms = (centres * centres).sum(axis=1)
+    for begin in range(0, len(values), ROWS):
+        _core.Stop.look()
+        distance = norms - 2.0 * (values[begin : begin + ROWS] @ centres.T)
+        of[begin : begin + ROWS] = distance.argmin(axis=1)
+        far[begin : begin + ROWS] = distance.min(axis=1)
+    return of, far
+
+
+def _k_means(values: Matrix, k: int, passes: int, seed: int) -> tuple[NDArray[np.int64], Matrix, int]:
+    """Return the cluster of each row, the centres [k, D], and the number of iterations.
+
+    Initial centres are distinct random rows. An empty cluster gets the row that is farthest from its centre.
+    """
+    draw = np.random.default_rng(seed)
+    centres = values[np.sort(draw.choice(len(values), size=k, replace=False))].copy()
+    of, far = _nearest(values, centres)
+    done = 0
+    for done in range(1, passes + 1):
+        for empty in np.flatnonzero(np.bincount(of, minlength=k) == 0).tolist():
+            crowded = np.bincount(of, minlength=k)[of] > 1
+            row = int(np.argmax(np.where(crowded, far, -np.inf)))
+            of[row], far[row] = empty, -np.inf
+        order = np.argsort(of, kind="stable")
+        starts = np.searchsorted(of[order], np.arange(k))
+        sizes = np.bincount(of, minlength=k)
+        centres = np.add.reduceat(values[order], starts, axis=0) / sizes[:, None].astype(np.float32)
+        before = of
+        of, far = _nearest(values, centres)
+        if (before == of).all():
+            break
+    else:
+        of = before  # without empty clusters
+    return of, centres, done
+
+
+def _ward(centres: Matrix, sizes: NDArray[Any]) -> list[str]:
+    """Return the path of each cluster in the tree that merges the clusters whose merger costs least (Ward 1963).
+
+    Merging clusters of m and n rows whose centres differ by d costs |d|^2 m n / (m + n).
+    """
+    k = len(centres)
+    mean, weight = centres.astype(np.float64), np.maximum(sizes, 1).astype(np.float64)
+    cost = np.full((k, k), np.inf)
+    for c in range(1, k):
+        cost[c, :c] = (
+            ((mean[:c] - mean[c]) ** 2).sum(axis=1) * weight[:c] * weight[c] / (weight[:c] + weight[c])
+        )
+    active = np.ones(k, dtype=bool)
+    mergers: list[tuple[int, int]] = []
+    for _ in range(k - 1):
+        _core.Stop.look()
+        gone, into = divmod(int(np.argmin(cost)), k)
+        both = weight[into] + weight[gone]
+        mean[into] = (weight[into] * mean[into] + weight[gone] * mean[gone]) / both
+        weight[into], active[gone] = both, False
+        cost[gone, :], cost[:, gone] = np.inf, np.inf
+        others = np.flatnonzero(active)
+        others = others[others != into]
+        merged = (
+            ((mean[others] - mean[into]) ** 2).sum(axis=1) * weight[others] * both / (weight[others] + both)
+        )
+        low = others < into
+        cost[into, others[low]], cost[others[~low], into] = merged[low], merged[~low]
+        mergers.append((into, gone))
+    paths = [""] * k
+    for into, gone in reversed(mergers):
+        paths[gone] = paths[into] + "1"
+        paths[into] += "0"
+    return paths

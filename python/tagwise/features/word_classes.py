@@ -1,0 +1,444 @@
+"""Word classes: words that occur in the same contexts share a class, learned from text without labels.
+
+>>> text = [["in", city, "on", day] for city in ("Rome", "Oslo", "Bonn") for day in ("Monday", "Friday")]
+>>> classes = WordClasses.learn(text, classes=3)
+>>> classes["Rome"] == classes["Oslo"], classes["Rome"] == classes["Monday"]
+(True, False)
+>>> classes.members(classes["Friday"])
+['Friday', 'Monday']
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import tagwise._core as _core
+from tagwise.base.domains import Flag, Integer, is_text
+from tagwise.base.exceptions import ParameterError, TemplateError
+from tagwise.base.parameters import checked, cores
+from tagwise.corpus.text.tokenizer import Tokenizes
+from tagwise.features import class_files, class_learning, class_vectors
+from tagwise.features.class_learning import Sweep
+from tagwise.features.class_tree import ClassTree
+from tagwise.features.derived_columns import DerivedColumn
+
+#: Maximum number of classes.
+MOST_CLASSES = 1 << 16
+#: Numbers of classes of the cuts of the tree that are attributes, in addition to the class itself.
+CUTS = (8, 16, 32, 64, 128, 256, 512)
+#: Number of members that describe a class.
+KNOWN = 3
+
+
+class WordClasses(DerivedColumn):
+    """Classes of words as a feature. The path of a class is a string of 0 and 1, and its prefixes are coarser classes.
+
+    Use `WordClasses.learn` to learn classes from text, `WordClasses.from_vectors` to cluster word vectors, and
+    `WordClasses.load` to read a file. Words are looked up with every digit replaced by 0. An unknown word has the class
+    of its shape (`Aa`, `A`, `a-a`, ...), which is learned from rare words. If no rare word had that shape, it has none.
+
+    Args:
+        words: mapping of str -> sequence of str. Words of each class by its path, most frequent words first.
+        shapes: mapping of str -> sequence of str, default={}. Shapes of unknown words by the path of their class.
+        counts: mapping of str -> int, default={}. Frequencies of words, for display.
+        name: str, default="classes". Name of the column and of its attributes. Change it to use several sets of classes.
+        window: int, default=1. Also add attributes of the neighbours at most this many tokens away (0 to 10).
+        ignore_case: bool, default=False. Whether words are looked up in lower case.
+        facts: mapping, default={}. Facts about learning, which files keep.
+
+    Attributes:
+        name: Name of the column.
+        window: Window of the attributes.
+        ignore_case: Whether case is ignored.
+        paths: Paths of all classes, in lexicographic order.
+        facts: Facts about learning: tokens, sentences, distinct_words, min_count, sweeps, objective.
+
+    Raises:
+        ParameterError: A path is not a string of 0 and 1 or is a prefix of another one, or a word is in two classes.
+
+    >>> classes = WordClasses({"0": ["the", "a"], "10": ["dog", "cat"], "11": ["barks"]})
+    >>> classes, classes["cat"], classes.members("1")
+    (<WordClasses classes: 5 words in 3 classes>, '10', ['dog', 'cat', 'barks'])
+    """
+
+    kind = "classes"
+
+    def __init__(
+        self,
+        words: Mapping[str, Sequence[str]],
+        *,
+        shapes: Mapping[str, Sequence[str]] | None = None,
+        counts: Mapping[str, int] | None = None,
+        name: str = "classes",
+        window: int = 1,
+        ignore_case: bool = False,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._check(name, window)
+        self.ignore_case = checked("ignore_case", ignore_case, Flag())
+        self.facts = dict(facts or {})
+        self.paths = _checked_paths(words, shapes or {}, name)
+        self._words = tuple(tuple(words[path]) for path in self.paths)
+        self._shapes = tuple(tuple((shapes or {}).get(path, ())) for path in self.paths)
+        self._counts = dict(counts or {})
+        for text in (text for listed in (*self._words, *self._shapes) for text in listed):
+            if not is_text(text):
+                raise ParameterError(f"WordClasses {name}: {text!a:.80} is not a word. Give strings.")
+        try:
+            self.table = _core.ClassTable(
+                list(self.paths),
+                list(map(list, self._words)),
+                list(map(list, self._shapes)),
+                self.ignore_case,
+            )
+        except ParameterError as error:
+            raise ParameterError(f"WordClasses {name}: {error}") from None
+
+    @staticmethod
+    def learn(
+        texts: Any,
+        *,
+        classes: int = 1000,
+        min_count: int = 2,
+        passes: int = 10,
+        ignore_case: bool = False,
+        name: str = "classes",
+        window: int = 1,
+        tokenizer: Tokenizes | None = None,
+        n_jobs: int | None = None,
+        callback: Callable[[Sweep], Any] | None = None,
+    ) -> WordClasses:
+        """Learn classes from text. Labels are not used, so the text of training and test data may be part of it.
+
+        Words that occur next to the same classes are put into the same class: the class bigram model of Brown et al.
+        (1992), maximised by exchange. The result does not depend on the number of threads.
+
+        Args:
+            texts: path, Corpus or iterable. Path of a file in any format, a corpus, or an iterable of paths, corpora,
+                raw texts, sentences or lists of tokens. Sentences are counted in a stream, so that a text may be larger
+                than memory. In an iterable, a string that names a file is a path, and others are raw texts.
+            classes: int, default=1000. Number of classes. Use fewer (100 to 500) for less than 200,000 tokens.
+            min_count: int, default=2. Rarer words have the class of their shape. Raise it for very large texts.
+            passes: int, default=10. Maximum number of sweeps over all words. Learning ends earlier when a sweep moves
+                less than one word in a thousand.
+            ignore_case: bool, default=False. Whether `Apple` and `apple` are one word. Set it for text without regular
+                capitals.
+            name: str, default="classes". Name of the column and of its attributes.
+            window: int, default=1. Also add attributes of the neighbours at most this many tokens away (0 to 10).
+            tokenizer: Tokenizer, callable or None, default=None. Tokenizer of raw texts in a list. None means
+                ``Tokenizer()``.
+            n_jobs: int or None, default=None. Number of threads. None uses all cores.
+            callback: callable or None, default=None. Called with a `Sweep` after each sweep.
+
+        Returns:
+            The classes.
+
+        Raises:
+            CorpusError: A text cannot be read, or there are fewer than two words.
+            ParameterError: A parameter is not valid, or there are fewer words than classes.
+
+        >>> WordClasses.learn([["a", "dog", "barks"], ["a", "cat", "barks"]], classes=2, min_count=1)
+        <WordClasses classes: 4 words in 2 classes>
+        """
+        n_classes = checked("classes", classes, Integer(2, MOST_CLASSES))
+        min_count, passes = checked("min_count", min_count, Integer(1)), checked("passes", passes, Integer(0))
+        jobs = cores() if n_jobs is None else checked("n_jobs", n_jobs, Integer(1))
+        ignore_case = checked("ignore_case", ignore_case, Flag())
+        counts = class_learning.count(texts, ignore_case=ignore_case, tokenizer=tokenizer)
+        found = class_learning.learn(counts, n_classes, min_count, passes, jobs, callback)
+        return WordClasses(
+            found.words,
+            shapes=found.shapes,
+            counts=found.counts,
+            name=name,
+            window=window,
+            ignore_case=ignore_case,
+            facts=found.facts,
+        )
+
+    @staticmethod
+    def from_vectors(
+        source: Any,
+        words: Sequence[str] | None = None,
+        *,
+        classes: int = 1000,
+        passes: int = 20,
+        ignore_case: bool = False,
+        name: str = "classes",
+        window: int = 1,
+        random_state: int = 0,
+    ) -> WordClasses:
+        """Cluster word vectors: k-means on vectors of length 1, and a tree of the clusters by Ward's criterion.
+
+        Args:
+            source: path, mapping or array. File of word2vec or GloVe (text, or binary `.bin`), a mapping of words to
+                vectors, or an array [V, D] with ``words``. More frequent words come first.
+            words: sequence of str or None, default=None. Words of the rows of an array.
+            classes: int, default=1000. Number of classes.
+            passes: int, default=20. Maximum number of iterations of k-means.
+            ignore_case: bool, default=False. Whether to look words up in lower case. Set it for uncased vectors.
+            name: str, default="classes". Name of the column and of its attributes.
+            window: int, default=1. Also add attributes of the neighbours at most this many tokens away (0 to 10).
+            random_state: int, default=0. Seed of the initial centres.
+
+        Returns:
+            The classes. Words that are equal after normalization have the class of the first of them.
+
+        Raises:
+            CorpusError: A file cannot be read, or vectors are not finite numbers of one length.
+            ParameterError: A parameter is not valid, or there are fewer words than classes.
+
+        >>> WordClasses.from_vectors({"a": [0, 1], "the": [0, 2], "dog": [1, 0]}, classes=2)["a"]
+        '0'
+        """
+        n_classes = checked("classes", classes, Integer(2, MOST_CLASSES))
+        passes, seed = (
+            checked("passes", passes, Integer(1)),
+            checked("random_state", random_state, Integer(0)),
+        )
+        ignore_case = checked("ignore_case", ignore_case, Flag())
+        found, values = class_vectors.read(source, words)
+        found, values = class_vectors.distinct(found, values, ignore_case)
+        members, facts = class_vectors.clustered(found, values, n_classes, passes, seed)
+        return WordClasses(members, name=name, window=window, ignore_case=ignore_case, facts=facts)
+
+    @staticmethod
+    def load(
+        path: str | os.PathLike[str], *, name: str | None = None, window: int | None = None
+    ) -> WordClasses:
+        """Read classes from a file of `save`.
+
+        Args:
+            path: str or path. The file.
+            name: str or None, default=None. Other name of the column. None means the name in the file.
+            window: int or None, default=None. Other window. None means the window in the file.
+
+        Returns:
+            The classes.
+
+        Raises:
+            ModelFileError: The file cannot be read, is damaged, of another version, or not a file of classes.
+
+        >>> WordClasses({"0": ["a"], "1": ["b"]}).save("two.classes")
+        >>> WordClasses.load("two.classes")["b"]
+        '1'
+        """
+        found = class_files.read(path)
+        return WordClasses(
+            found.words,
+            shapes=found.shapes,
+            counts=found.counts,
+            name=found.name if name is None else name,
+            window=found.window if window is None else window,
+            ignore_case=found.ignore_case,
+            facts=found.facts,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the classes to a file. It appears complete or not at all.
+
+        Args:
+            path: str or path. The file. An existing file is replaced.
+
+        Raises:
+            ModelFileError: The file cannot be written.
+        """
+        class_files.write(
+            path,
+            class_files.ClassFile(
+                dict(zip(self.paths, map(list, self._words))),
+                dict(zip(self.paths, map(list, self._shapes))),
+                self._counts,
+                self.name,
+                self.window,
+                self.ignore_case,
+                self.facts,
+            ),
+        )
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self.get(word) is not None
+
+    def __getitem__(self, word: str) -> str:
+        """Return the path of the class of a word. Raise a KeyError if it has none."""
+        found = self.get(word)
+        if found is None:
+            raise KeyError(word)
+        return found
+
+    def get(self, word: str) -> str | None:
+        """Return the path of the class of a word, or None if it has none.
+
+        Args:
+            word: str. The word. An unknown word has the class of its shape.
+
+        Returns:
+            A string of 0 and 1.
+        """
+        number = self.table.get(word) if is_text(word) else None
+        return None if number is None else self.paths[number]
+
+    def members(self, prefix: str = "", most: int | None = None) -> list[str]:
+        """Return the words of all classes whose paths begin with a prefix, most frequent first.
+
+        Args:
+            prefix: str, default="". Path of a class, or the beginning of it.
+            most: int or None, default=None. Maximum number of words. None means all.
+
+        Returns:
+            The words. Without known frequencies, they are in the order of the classes.
+        """
+        found = [w for p, words in zip(self.paths, self._words) if p.startswith(prefix) for w in words]
+        return sorted(found, key=lambda word: -self._counts.get(word, 0))[:most]
+
+    def nearest(self, word: str, most: int = 5) -> list[str]:
+        """Return the paths of the classes that are nearest to the class of a word in the tree.
+
+        Args:
+            word: str. The word.
+            most: int, default=5. Maximum number of classes.
+
+        Returns:
+            Paths by falling length of the prefix that they share with the class of the word, then by frequency.
+        """
+        own = self[word]
+        size = {
+            path: sum(self._counts.get(w, 1) for w in words) for path, words in zip(self.paths, self._words)
+        }
+
+        def shared(path: str) -> tuple[int, int]:
+            return -len(os.path.commonprefix([own, path])), -size[path]
+
+        return sorted((path for path in self.paths if path != own), key=shared)[:most]
+
+    def tree(self, depth: int = 4, most: int = 8) -> ClassTree:
+        """Return the upper part of the tree, which prints as text and shows as HTML in notebooks.
+
+        Args:
+            depth: int, default=4. Depth of the lowest classes to show.
+            most: int, default=8. Number of members to show.
+
+        Returns:
+            A `ClassTree`.
+        """
+        return ClassTree(self.paths, self.members, depth, most)
+
+    def describe(self, prefix: str) -> str:
+        """Return a name for a class by its best-known members.
+
+        Args:
+            prefix: str. Path of a class, or the beginning of it.
+
+        Returns:
+            A text such as `class of London, Paris, Tokyo`.
+        """
+        known = self.members(prefix, KNOWN)
+        return f"class of {', '.join(known)}" if known else "class of rare words"
+
+    def readable(self, attribute: str) -> str:
+        """Return the text of an attribute for explanations, with classes named by their best-known members.
+
+        Args:
+            attribute: str. Text of an attribute, such as `classes[0].cut(32)=0110`.
+
+        Returns:
+            The text with `class of London, Paris, Tokyo` in place of the path.
+        """
+        value = rf"\b({re.escape(self.name)}\[-?\d+\](?:\.(?:cut|prefix)\(\d+\))?=)([01]+)(?= & |$)"
+        return re.sub(value, lambda found: found[1] + self.describe(found[2]), attribute)
+
+    def column(self, tokens: Sequence[Any]) -> list[str]:
+        """Return the path of the class of each token.
+
+        Args:
+            tokens: sequence of str. Tokens of a sentence.
+
+        Returns:
+            Paths, and an empty string for words without a class.
+        """
+        return [self.get(token) or "" for token in tokens]
+
+    def template(self) -> str:
+        """Return the template that reads the column.
+
+        Returns:
+            Lines of the template language: the class of each token of the window, in the tree and in cuts of it.
+        """
+        at, cuts = f"{self.name}[{self._offsets()}]", [n for n in CUTS if n < len(self.paths)]
+        return f"{at}\n" + (f"{at}.cut({','.join(map(str, cuts))})\n" if cuts else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the complete definition, for model files.
+
+        Returns:
+            A dict of plain values.
+        """
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "window": self.window,
+            "ignore_case": self.ignore_case,
+            "paths": list(self.paths),
+            "words": list(map(list, self._words)),
+            "shapes": list(map(list, self._shapes)),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> WordClasses:
+        """Create classes from the result of `to_json`."""
+        paths = data["paths"]
+        if not len(paths) == len(data["words"]) == len(data["shapes"]):
+            raise ParameterError(
+                f"classes {data['name']}: {len(paths)} paths need as many lists of words and shapes"
+            )
+        return cls(
+            dict(zip(paths, data["words"])),
+            shapes=dict(zip(paths, data["shapes"])),
+            name=data["name"],
+            window=data["window"],
+            ignore_case=data["ignore_case"],
+        )
+
+    @classmethod
+    def spelled(cls, piece: str, name: str | None, rest: str) -> WordClasses:
+        """Return the classes of `classes:FILE` or `classes:NAME=FILE`."""
+        if not rest:
+            raise TemplateError(f"{piece!r}: expected classes:FILE or classes:NAME=FILE")
+        return cls.load(rest, name=name)
+
+    @property
+    def n_words(self) -> int:
+        """Number of words."""
+        return sum(map(len, self._words))
+
+    def __repr__(self) -> str:
+        return f"<WordClasses {self.name}: {self.n_words:,} words in {len(self.paths):,} classes>"
+
+    def _repr_html_(self) -> str:
+        """Return the representation for notebooks: the summary and the upper part of the tree."""
+        return self.tree()._repr_html_()
+
+
+def _checked_paths(
+    words: Mapping[str, Sequence[str]], shapes: Mapping[str, Sequence[str]], name: str
+) -> tuple[str, ...]:
+    """Return the paths in lexicographic order. Raise a ParameterError if they are not the leaves of a binary tree."""
+    paths = tuple(sorted(words))
+    for path in (*paths, *shapes):
+        if not is_text(path) or not re.fullmatch("[01]+", path):
+            raise ParameterError(f"WordClasses {name}: {path!r:.80} is not a path. Use strings of 0 and 1.")
+    for before, after in zip(paths, paths[1:]):
+        if after.startswith(before):
+            raise ParameterError(
+                f"WordClasses {name}: the path {before!r} is the beginning of the path {after!r}."
+            )
+    if len(paths) < 2 or not shapes.keys() <= words.keys():
+        raise ParameterError(f"WordClasses {name}: expected at least two classes, and shapes only of these.")
+    return paths
