@@ -1,4 +1,4 @@
-"""Features: named sets, templates, functions, gazetteers, regular expressions, word classes, sums, and ready-made attributes."""
+"""Features: named sets, templates, functions, gazetteers, expressions, word classes, sums, ready-made attributes."""
 
 from tagwise.features.derived_columns import Features, Gazetteer, Regex
 from tagwise.features.inputs import Inputs, Kind, columns_of, kind_of

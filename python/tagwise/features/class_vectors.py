@@ -169,8 +169,9 @@ def _k_means(values: Matrix, k: int, passes: int, seed: int) -> tuple[NDArray[np
     draw = np.random.default_rng(seed)
     centres = values[np.sort(draw.choice(len(values), size=k, replace=False))].copy()
     of, far = _nearest(values, centres)
-    done = 0
-    for done in range(1, passes + 1):
+    iterations = 0
+    for _ in range(passes):
+        iterations += 1
         for empty in np.flatnonzero(np.bincount(of, minlength=k) == 0).tolist():
             crowded = np.bincount(of, minlength=k)[of] > 1
             row = int(np.argmax(np.where(crowded, far, -np.inf)))
@@ -185,7 +186,7 @@ def _k_means(values: Matrix, k: int, passes: int, seed: int) -> tuple[NDArray[np
             break
     else:
         of = before  # without empty clusters
-    return of, centres, done
+    return of, centres, iterations
 
 
 def _ward(centres: Matrix, sizes: NDArray[Any]) -> list[str]:

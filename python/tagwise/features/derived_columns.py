@@ -379,8 +379,8 @@ class Features:
     `default+gazetteer:cities.txt+regex:year=(19|20)[0-9]{2}` is a sum as a string.
 
     Args:
-        parts: str, path, callable, Gazetteer, Regex, WordClasses or Features. Named sets, templates, paths of template files,
-            functions of a sentence, or other sums. A string may itself be a sum.
+        parts: str, path, callable, Gazetteer, Regex, WordClasses or Features. Named sets, templates, paths of template
+            files, functions of a sentence, or other sums. A string may itself be a sum.
 
     Attributes:
         parts: The parts as a tuple. Nested sums are flattened.

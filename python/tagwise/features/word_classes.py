@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from itertools import pairwise, takewhile
 from typing import Any
 
 import tagwise._core as _core
@@ -45,7 +45,7 @@ class WordClasses(DerivedColumn):
         words: mapping of str -> sequence of str. Words of each class by its path, most frequent words first.
         shapes: mapping of str -> sequence of str, default={}. Shapes of unknown words by the path of their class.
         counts: mapping of str -> int, default={}. Frequencies of words, for display.
-        name: str, default="classes". Name of the column and of its attributes. Change it to use several sets of classes.
+        name: str, default="classes". Name of the column and of its attributes. Several sets need several names.
         window: int, default=1. Also add attributes of the neighbours at most this many tokens away (0 to 10).
         ignore_case: bool, default=False. Whether words are looked up in lower case.
         facts: mapping, default={}. Facts about learning, which files keep.
@@ -314,7 +314,8 @@ class WordClasses(DerivedColumn):
         }
 
         def shared(path: str) -> tuple[int, int]:
-            return -len(os.path.commonprefix([own, path])), -size[path]
+            common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(own, path)))
+            return -common, -size[path]
 
         return sorted((path for path in self.paths if path != own), key=shared)[:most]
 
@@ -434,7 +435,7 @@ def _checked_paths(
     for path in (*paths, *shapes):
         if not is_text(path) or not re.fullmatch("[01]+", path):
             raise ParameterError(f"WordClasses {name}: {path!r:.80} is not a path. Use strings of 0 and 1.")
-    for before, after in zip(paths, paths[1:]):
+    for before, after in pairwise(paths):
         if after.startswith(before):
             raise ParameterError(
                 f"WordClasses {name}: the path {before!r} is the beginning of the path {after!r}."
