@@ -34,6 +34,7 @@ BENCHMARKS = {
     "labels": "many labels: an iteration and tagging by the number of labels, training with 5,000 labels",
     "dropin": "the drop-in modules vs. python-crfsuite and sklearn-crfsuite, call by call",
     "dense": "vectors: an evaluation with 300 numbers per token vs. its matrix products alone",
+    "classes": "word classes from raw text: scores with few labelled sentences, learning, tagging",
     "history": "history (m, p), documents, constraints, tag dictionaries: accuracy and time",
     "svm": "Hidden Markov SVM and kernels: 300 sentences, conll2002-es, a dual perceptron",
     "boosting": "boosting: scores with few features, curves, bounds, cost of a round",

@@ -27,6 +27,7 @@ X = corpus.words(corpus.TRAIN)
 CITIES = tw.Gazetteer(["New Oslo", "Oslo", "LUND"], name="cities")
 YEAR = tw.Regex("year", r"(19|20)\d\d")
 NAMES = tw.Regex("names", "[A-Z][a-z]+", window=0)
+CLASSES = tw.WordClasses.learn(X, classes=5, min_count=1)
 
 
 def shapes(sentence: Any) -> list[list[str]]:
@@ -53,6 +54,7 @@ PARTS: dict[str, Any] = {
     "cities": CITIES,
     "year": YEAR,
     "names": NAMES,
+    "classes": CLASSES,
 }
 
 
