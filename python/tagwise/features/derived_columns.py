@@ -59,7 +59,7 @@ class DerivedColumn:
 
     @classmethod
     def spelled(cls, piece: str, name: str | None, rest: str) -> DerivedColumn:
-        """Create a derived column from `kind:NAME=REST` or `kind:REST`, which is the text `piece` of a sum in a string."""
+        """Create a derived column from the part `kind:NAME=REST` or `kind:REST` of a sum in a string."""
         raise NotImplementedError
 
     def readable(self, attribute: str) -> str:

@@ -27,9 +27,9 @@ DERIVED_COLUMN = Variant(
                 "name": Text(),
                 "window": Integer(0, 10),
                 "ignore_case": Flag(),
-                "paths": Listed(Text(), low=2, distinct=True),
-                "words": Listed(Listed(Text()), low=2),
-                "shapes": Listed(Listed(Text()), low=2),
+                "paths": ListOf(Text(), low=2, distinct=True),
+                "words": ListOf(ListOf(Text()), low=2),
+                "shapes": ListOf(ListOf(Text()), low=2),
             }
         ),
         "regex": Record({"name": Text(), "pattern": Text(), "ignore_case": Flag(), "window": Integer(0, 10)}),
