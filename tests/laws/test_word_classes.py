@@ -26,12 +26,17 @@ def started(sentences: Sentences, k: int, min_count: int = 1) -> _core.ClassExch
     return _core.ClassExchange(counts, k, min_count)
 
 
+def letters(number: int) -> str:
+    """Return a word of small letters, since digits of a word are not told apart."""
+    return "".join(chr(97 + int(digit)) for digit in str(number))
+
+
 def zipfian(seed: int, n: int = 400, types: int = 300) -> Sentences:
     """Return sentences whose words follow Zipf's law, with dependent neighbours."""
     draw = np.random.default_rng(seed)
     ids = np.minimum(draw.zipf(1.3, size=(n, 12)), types)
     ids[:, 1::2] = (ids[:, 0::2] * 7 + ids[:, 1::2] % 3) % types
-    return [[f"w{i}" for i in row] for row in ids]
+    return [[letters(i) for i in row] for row in ids]
 
 
 @given(sentences=texts, min_count=st.integers(1, 3))

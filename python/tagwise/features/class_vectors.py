@@ -154,7 +154,7 @@ def _nearest(values: Matrix, centres: Matrix) -> tuple[NDArray[np.int64], NDArra
     of, far = np.empty(len(values), dtype=np.int64), np.empty(len(values), dtype=np.float32)
     norms = (centres * centres).sum(axis=1)
     for begin in range(0, len(values), ROWS):
-        _core.Stop.look()
+        _core.Stop.check()
         distance = norms - 2.0 * (values[begin : begin + ROWS] @ centres.T)
         of[begin : begin + ROWS] = distance.argmin(axis=1)
         far[begin : begin + ROWS] = distance.min(axis=1)
@@ -204,7 +204,7 @@ def _ward(centres: Matrix, sizes: NDArray[Any]) -> list[str]:
     active = np.ones(k, dtype=bool)
     mergers: list[tuple[int, int]] = []
     for _ in range(k - 1):
-        _core.Stop.look()
+        _core.Stop.check()
         gone, into = divmod(int(np.argmin(cost)), k)
         both = weight[into] + weight[gone]
         mean[into] = (weight[into] * mean[into] + weight[gone] * mean[gone]) / both

@@ -51,13 +51,7 @@ pub struct Counts {
 
 impl Counts {
     pub fn new(ignore_case: bool) -> Counts {
-        Counts {
-            ignore_case,
-            words: Column::default(),
-            known: Vec::new(),
-            tokens: vec![0],
-            pairs: HashMap::default(),
-        }
+        Counts { ignore_case, words: Column::default(), known: Vec::new(), tokens: vec![0], pairs: HashMap::default() }
     }
 
     pub fn ignores_case(&self) -> bool {
@@ -84,8 +78,7 @@ impl Counts {
 
     /// Return the bigrams with their counts, ordered by first and second word.
     pub fn sorted_pairs(&self) -> Vec<(u32, u32, u64)> {
-        let mut pairs: Vec<_> =
-            self.pairs.iter().map(|(&pair, &n)| ((pair >> 32) as u32, pair as u32, n)).collect();
+        let mut pairs: Vec<_> = self.pairs.iter().map(|(&pair, &n)| ((pair >> 32) as u32, pair as u32, n)).collect();
         pairs.sort_unstable();
         pairs
     }
@@ -112,10 +105,14 @@ impl Counts {
         if self.tokens.len() >= u32::MAX as usize {
             return Err(Error::Value("more than 4,294,967,294 distinct words; learn from less text".into()));
         }
-        budget::need("the counts of bigrams", budget::bytes(&[self.pairs.len(), ENTRY]), "learn from less text")?;
+        budget::claim_linear(
+            "the counts of bigrams",
+            budget::bytes(&[self.pairs.len(), ENTRY]),
+            "learn from less text",
+        )?;
         for (s, bounds) in tokens.sentences.windows(2).enumerate() {
             if s % LOOK == 0 {
-                stop::look();
+                stop::check();
             }
             let mut before = BOUNDARY;
             for &text in &column.cells[bounds[0]..bounds[1]] {

@@ -71,9 +71,9 @@ impl Context {
 /// Assignment of words to classes, and the counts of class bigrams that follow from it.
 pub struct Exchange {
     graph: Graph,
-    k: usize,            // classes of words; class k is the boundary, class k + 1 the rest
-    class: Vec<u32>,     // [V + 2]
-    sizes: Vec<u32>,     // [k + 2] tokens of each class
+    k: usize,        // classes of words; class k is the boundary, class k + 1 the rest
+    class: Vec<u32>, // [V + 2]
+    sizes: Vec<u32>, // [k + 2] tokens of each class
     bigrams: Bigrams,
     h: NLogN,
 }
@@ -147,7 +147,7 @@ impl Exchange {
         let stop = stop::current();
         let mut moved = 0;
         for begin in (0..self.graph.len()).step_by(CHUNK) {
-            stop::look();
+            stop::check();
             let words = begin..self.graph.len().min(begin + CHUNK);
             let (this, spare) = (&*self, &spare);
             let proposals: Vec<Vec<Option<usize>>> = words

@@ -20,8 +20,8 @@ pub struct Member {
 /// sentences, and the rest, which stands for all rare words of rare shapes.
 pub struct Graph {
     pub words: Vec<Member>, // [V]
-    pub tokens: Vec<u32>, // [V + 2] occurrences
-    pub own: Vec<u32>,    // [V + 2] bigrams of a word with itself
+    pub tokens: Vec<u32>,   // [V + 2] occurrences
+    pub own: Vec<u32>,      // [V + 2] bigrams of a word with itself
     right: Neighbours,
     left: Neighbours,
 }

@@ -140,7 +140,7 @@ pub fn mergers(of: &Exchange) -> Result<Vec<Merger>> {
     let mut pairs = Pairs::new(&bigrams, &sizes, k, h);
     let mut found = Vec::with_capacity(k.saturating_sub(1));
     while pairs.active.len() > 1 {
-        stop::look();
+        stop::check();
         let merger = pairs.best();
         let (to, from) = (merger.to as usize, merger.from as usize);
         let old = [Side::new(&bigrams, to, h), Side::new(&bigrams, from, h)];

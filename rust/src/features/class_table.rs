@@ -78,7 +78,8 @@ impl ClassTable {
         let ascending = paths.windows(2).all(|p| p[0] < p[1] && !p[1].starts_with(&p[0]));
         if !paths.iter().all(binary) || !ascending {
             return Err(Error::Value(
-                "paths of classes must be strings of 0 and 1 in lexicographic order, none the beginning of another".into(),
+                "paths of classes must be strings of 0 and 1 in lexicographic order, none the beginning of another"
+                    .into(),
             ));
         }
         let (words, word_class) = numbered(members, paths.len(), "word")?;
@@ -133,7 +134,10 @@ fn splits(paths: &[String], members: &[Vec<String>]) -> Vec<Split> {
         let (begin, end) = (split.begin.0, split.end);
         let middle = begin + paths[begin..end].partition_point(|path| path.as_bytes()[split.depth] == b'0');
         found.push(split);
-        [(begin, middle), (middle, end)].into_iter().filter(|(a, b)| b - a > 1).for_each(|(a, b)| heap.push(node(a, b)));
+        [(begin, middle), (middle, end)]
+            .into_iter()
+            .filter(|(a, b)| b - a > 1)
+            .for_each(|(a, b)| heap.push(node(a, b)));
     }
     found
 }

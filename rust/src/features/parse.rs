@@ -225,7 +225,8 @@ impl Reader<'_> {
             });
         }
         let (column, functions) = self.column(&name).ok_or_else(|| {
-            let names: Vec<&str> = self.columns.iter().chain(self.derived.iter().map(|d| &d.name)).map(|c| &**c).collect();
+            let names: Vec<&str> =
+                self.columns.iter().chain(self.derived.iter().map(|d| &d.name)).map(|c| &**c).collect();
             format!("no column {name:?}; the columns are {}", names.join(", "))
         })?;
         let offsets = self.numbers()?;

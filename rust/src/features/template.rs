@@ -42,7 +42,10 @@ impl Template {
             return Err(Error::Template("a template needs at least one column to look at; name it".into()));
         }
         if let Some(wrong) = derived.iter().find(|d| d.column >= columns.len()) {
-            return Err(Error::Template(format!("{:?} is derived from column {}, which does not exist", wrong.name, wrong.column)));
+            return Err(Error::Template(format!(
+                "{:?} is derived from column {}, which does not exist",
+                wrong.name, wrong.column
+            )));
         }
         let names: Vec<&String> = columns.iter().chain(derived.iter().map(|d| &d.name)).collect();
         for (i, name) in names.iter().enumerate() {

@@ -23,9 +23,7 @@ impl PyClassTable {
         shapes: Vec<Vec<String>>,
         ignore_case: bool,
     ) -> PyResult<Self> {
-        guard(|| {
-            Ok(PyClassTable { inner: Arc::new(ClassTable::new(paths, &members, &shapes, ignore_case)?) })
-        })
+        guard(|| Ok(PyClassTable { inner: Arc::new(ClassTable::new(paths, &members, &shapes, ignore_case)?) }))
     }
 
     /// Number of the class of a word, or None.

@@ -39,12 +39,7 @@ impl PyTemplate {
     /// `classes`: name of a derived column, the index of the column with its words, and their classes.
     #[new]
     #[pyo3(signature = (text, columns, lists = None, classes = Vec::new()))]
-    fn new(
-        text: String,
-        columns: Vec<String>,
-        lists: Option<Vec<Vec<String>>>,
-        classes: PyClasses,
-    ) -> PyResult<Self> {
+    fn new(text: String, columns: Vec<String>, lists: Option<Vec<Vec<String>>>, classes: PyClasses) -> PyResult<Self> {
         guard(|| {
             let derived = |(name, column, table): &(String, usize, Py<PyClassTable>)| Derived {
                 name: name.clone(),
