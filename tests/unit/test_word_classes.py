@@ -86,6 +86,7 @@ def test_every_parameter_of_learn_matters(classes: tw.WordClasses) -> None:
         return tw.WordClasses.learn(TEXT, **{"classes": 6, **parameters})
 
     assert len(learned(classes=4)) == 4
+    assert len(learned(classes=None)) == classes.n_words // 2
     assert learned(min_count=1).n_words > classes.n_words
     assert learned(passes=0) != classes
     lower = tw.WordClasses.learn([[w.upper() for w in TEXT[0]], *TEXT], classes=6, ignore_case=True)
@@ -331,7 +332,7 @@ def test_too_few_words_are_refused(tmp_path: Path) -> None:
     with pytest.raises(tw.CorpusError, match="too little for classes"):
         tw.WordClasses.learn([["a", "a"]], classes=2)
     with pytest.raises(tw.ParameterError, match=r"classes=1000: the text has .* 3 words"):
-        tw.WordClasses.learn([["a", "b", "c"]] * 2)
+        tw.WordClasses.learn([["a", "b", "c"]] * 2, classes=1000)
     for name in ("none.txt", "."):
         with pytest.raises(tw.CorpusError):
             tw.WordClasses.learn(tmp_path / name)

@@ -88,8 +88,7 @@ def learn(
     "--classes",
     type=click.IntRange(min=2),
     metavar="N",
-    default=1000,
-    show_default=True,
+    show_default="3 times the root of the words, at most 1000",
     help="Number of classes.",
     panel=LEARNER,
 )
@@ -119,7 +118,7 @@ def classes(
     ignore_case: bool,
     output: str,
     quiet: bool,
-    classes: int,
+    classes: int | None,
     min_count: int,
     passes: int,
     n_jobs: int | None,

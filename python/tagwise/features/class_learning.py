@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -108,13 +109,15 @@ def count(texts: Any, *, ignore_case: bool = False, tokenizer: Tokenizes | None 
 
 def learn(
     counts: _core.BigramCounts,
-    n_classes: int,
+    n_classes: int | None,
     min_count: int,
     passes: int,
     n_jobs: int,
     callback: Callable[[Sweep], Any] | None,
 ) -> Learned:
-    """Learn classes from counts."""
+    """Learn classes from counts. The number of classes None means `default_classes`."""
+    if n_classes is None:
+        n_classes = default_classes(counts.n_frequent(min_count))
     check(counts, n_classes, min_count)
     state, begin = _core.ClassExchange(counts, n_classes, min_count), time.perf_counter()
     words = state.words
@@ -143,6 +146,15 @@ def learn(
         "objective": state.objective,
     }
     return Learned(*found, times, facts)
+
+
+def default_classes(n_words: int) -> int:
+    """Return the default number of classes: three times the square root of the number of words, at most 1,000.
+
+    >>> default_classes(10_000), default_classes(10**6)
+    (300, 1000)
+    """
+    return max(2, min(1000, n_words // 2, round(3 * math.sqrt(n_words))))
 
 
 def check(counts: _core.BigramCounts, n_classes: int, min_count: int) -> None:

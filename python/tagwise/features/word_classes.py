@@ -102,7 +102,7 @@ class WordClasses(DerivedColumn):
     def learn(
         texts: Any,
         *,
-        classes: int = 1000,
+        classes: int | None = None,
         min_count: int = 2,
         passes: int = 10,
         ignore_case: bool = False,
@@ -121,7 +121,8 @@ class WordClasses(DerivedColumn):
             texts: path, Corpus or iterable. Path of a file in any format, a corpus, or an iterable of paths, corpora,
                 raw texts, sentences or lists of tokens. Sentences are counted in a stream, so that a text may be larger
                 than memory. In an iterable, a string that names a file is a path, and others are raw texts.
-            classes: int, default=1000. Number of classes. Use fewer (100 to 500) for less than 200,000 tokens.
+            classes: int or None, default=None. Number of classes. None means three times the square root of the number
+                of words, at most 1,000. Choose it by the score on development data: more text supports more classes.
             min_count: int, default=2. Rarer words have the class of their shape. Raise it for very large texts.
             passes: int, default=10. Maximum number of sweeps over all words. Learning ends earlier when a sweep moves
                 less than one word in a thousand.
@@ -144,7 +145,7 @@ class WordClasses(DerivedColumn):
         >>> WordClasses.learn([["a", "dog", "barks"], ["a", "cat", "barks"]], classes=2, min_count=1)
         <WordClasses classes: 4 words in 2 classes>
         """
-        n_classes = checked("classes", classes, Integer(2, MOST_CLASSES))
+        n_classes = checked("classes", classes, Integer(2, MOST_CLASSES, optional=True))
         min_count, passes = checked("min_count", min_count, Integer(1)), checked("passes", passes, Integer(0))
         jobs = cores() if n_jobs is None else checked("n_jobs", n_jobs, Integer(1))
         ignore_case = checked("ignore_case", ignore_case, Flag())
