@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ import rich_click as click
 from rich.console import Console
 
 from tagwise.base.exceptions import CorpusError
+from tagwise.base.terminal import pair_table, visible
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import PARTS, bundled_corpus, n_jobs_option, read_sentences
 from tagwise.cli.help import DATA, LEARNER, OUTPUT, Command
@@ -23,6 +25,8 @@ from tagwise.learners.progress import TrainingProgress
 
 #: Sentences between two updates of the progress line.
 EVERY = 10_000
+#: Lengths of the prefixes of a path that are shown.
+DEPTHS = (2, 4, 6, 8, 12)
 
 
 def sentences_of(names: Sequence[str], form: str | None, show: Any = None) -> Iterator[Sequence[str]]:
@@ -68,6 +72,47 @@ def learn(
 
         texts = chain((sentence.tokens for sentence in more), sentences_of(names, form, show))
         return WordClasses.learn(texts, callback=progress, **options)
+
+
+def show_classes(path: str, words: Sequence[str], top: int, *, as_json: bool) -> None:
+    """Print the classes of words at several depths with their members and neighbours, or the upper part of the tree."""
+    found = WordClasses.load(path)
+    if as_json:
+        facts = {"name": found.name, "classes": len(found), "words": found.n_words, **found.facts}
+        out = {"meta": facts, "words": {word: _word_facts(found, word, top) for word in words}}
+        click.echo(visible(json.dumps(out, ensure_ascii=False, indent=2), keep="\n"))
+        return
+    console = Console()
+    shown = {"file": path, "classes": f"{len(found):,} of {found.n_words:,} words", **found.facts}
+    console.print(
+        pair_table([(name, f"{x:,}" if isinstance(x, int) else str(x)) for name, x in shown.items()])
+    )
+    for word in words:
+        about = _word_facts(found, word, top)
+        if about["path"] is None:
+            console.print(
+                pair_table([("no class", "the word and its shape are unknown")], title=visible(word))
+            )
+            continue
+        rows = [(prefix, ", ".join(members)) for prefix, members in about["depths"].items()]
+        console.print(pair_table(rows, title=visible(word)))
+        near = [(near, ", ".join(members)) for near, members in about["nearest"].items()]
+        console.print(pair_table(near, title="nearest classes"))
+    if not words:
+        click.echo(visible(str(found.tree(most=top)), keep="\n"))
+
+
+def _word_facts(classes: WordClasses, word: str, top: int) -> dict[str, Any]:
+    """Return the path of the class of a word, the members of its prefixes, and the nearest classes."""
+    path = classes.get(word)
+    if path is None:
+        return {"path": None, "depths": {}, "nearest": {}}
+    lengths = sorted({n for n in DEPTHS if n < len(path)} | {len(path)}, reverse=True)
+    return {
+        "path": path,
+        "depths": {path[:n]: classes.members(path[:n], top) for n in lengths},
+        "nearest": {near: classes.members(near, top) for near in classes.nearest(word)},
+    }
 
 
 @click.command(cls=Command)

@@ -14,9 +14,12 @@ from tagwise.base.parameters import meant, parameters_of
 from tagwise.base.terminal import visible
 from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option
+from tagwise.cli.classes import show_classes
+from tagwise.cli.files import require
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, is_pretrained, load_model
 from tagwise.cli.pretrained import format_scores
+from tagwise.features.class_files import is_class_file
 
 
 def _file(tagger: Any, name: str, milliseconds: float) -> str:
@@ -95,18 +98,27 @@ def _functions(model: Any) -> list[str]:
 @click.option(
     "--plot", metavar="FILE", help="Write the learning curve of a boosted model as SVG.", panel=OUTPUT
 )
+@click.option(
+    "--word",
+    "words",
+    metavar="WORD",
+    multiple=True,
+    help="For a file of word classes: show the class of this word at several depths. Repeatable.",
+    panel=OUTPUT,
+)
 @function_options
 @debug_option
 def inspect(
     model: str,
     top: int,
+    words: tuple[str, ...],
     only: tuple[str, ...],
     as_json: bool,
     plot: str | None,
     functions: dict[str, Any],
     trust: bool,
 ) -> None:
-    """Show the parameters, metrics and strongest features of a model.
+    """Show the parameters, metrics and strongest features of a model, or the tree of a file of word classes.
 
     Parameters with their default value are left out. The strongest features are listed for each label, followed by the
     strongest transitions. A boosted model also lists its features in the order in which they were chosen.
@@ -117,11 +129,17 @@ def inspect(
       tagwise inspect en-ner-demo --label B-person
       tagwise inspect model.tagwise --json | jq .meta
       tagwise inspect boosted.tagwise --plot rounds.svg
+      tagwise inspect words.classes --word London
     """
     from tagwise.apps.compare.report.rounds import rounds_svg, rounds_table
     from tagwise.base.terminal import explanation_table, pair_table, transition_table
     from tagwise.estimators.boosting import rounds as rounds_of
 
+    if is_class_file(model):
+        require("a model", False, label=only or None, plot=plot, trust=trust)
+        show_classes(model, words, top, as_json=as_json)
+        return
+    require("a file of word classes", False, word=words or None)
     begin = time.perf_counter()
     tagger = load_model(model, functions, trust)
     facts = _facts(tagger, model, 1000 * (time.perf_counter() - begin))

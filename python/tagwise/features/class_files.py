@@ -102,8 +102,8 @@ def write(path: Path, content: ClassFile) -> None:
 
 
 def is_class_file(path: Path) -> bool:
-    """Return whether a file begins like a file of classes."""
-    return is_array_file(path, ModelFileError)
+    """Return whether a path is a file that begins like a file of classes."""
+    return os.path.isfile(path) and os.path.getsize(path) > 0 and is_array_file(path, ModelFileError)
 
 
 def read(path: Path) -> ClassFile:
