@@ -41,6 +41,7 @@ def test_every_option_has_a_check() -> None:
     """Each spelling of each option and argument of each command has a check, and each check belongs to one."""
     from . import (
         test_options_annotate,
+        test_options_classes,
         test_options_compare,
         test_options_encode,
         test_options_others,
@@ -51,6 +52,7 @@ def test_every_option_has_a_check() -> None:
     )
 
     assert test_options_annotate.test_options
+    assert test_options_classes.test_options
     assert test_options_compare.test_options
     assert test_options_encode.test_options
     assert test_options_others.test_options
