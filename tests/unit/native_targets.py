@@ -34,6 +34,31 @@ def documents(m: Made) -> _core.HistoryScorer:
     return _core.HistoryScorer(terms, np.zeros(len(terms), f32))
 
 
+def counted() -> _core.BigramCounts:
+    """Return the counts of some sentences."""
+    counts = _core.BigramCounts()
+    counts.add([["a", "b", "c"], ["a", "c"], []])
+    return counts
+
+
+def word_classes(m: Made) -> Targets:
+    """Return callables that learn and look up word classes."""
+    c = _core
+    tables = {"paths": ["0", "1"], "members": [["a"], ["b"]], "shapes": [[], ["Aa"]]}
+    return {
+        "BigramCounts": (lambda: c.BigramCounts, given(ignore_case=True)),
+        "BigramCounts.add": (lambda: counted().add, given(sentences=[["a", "b"], []])),
+        "BigramCounts.n_frequent": (lambda: counted().n_frequent, given(min_count=1)),
+        "ClassExchange": (lambda: c.ClassExchange, given(counts=counted(), n_classes=2, min_count=1)),
+        "ClassExchange.sweep": (lambda: c.ClassExchange(counted(), 2, 1).sweep, given(n_jobs=1)),
+        "ClassExchange.gain": (lambda: c.ClassExchange(counted(), 2, 1).gain, given(word=1, to=0)),
+        "ClassExchange.tree": (lambda: c.ClassExchange(counted(), 2, 1).tree, given(n_jobs=1)),
+        "ClassTable": (lambda: c.ClassTable, given(**tables, ignore_case=False)),
+        "ClassTable.get": (lambda: c.ClassTable(**tables, ignore_case=False).get, given(word="a")),
+        "normalized_words": (lambda: c.normalized_words, given(words=["a1"], ignore_case=True)),
+    }
+
+
 def decoders(m: Made) -> Targets:
     """Return callables that decode scores."""
     d, c = m.dataset, _core
@@ -290,4 +315,4 @@ def crfsuite(m: Made) -> Targets:
 
 def targets(m: Made) -> Targets:
     """Return all targets."""
-    return datasets(m) | batch(m) | learners(m) | kernels(m) | decoders(m) | crfsuite(m)
+    return datasets(m) | batch(m) | learners(m) | kernels(m) | decoders(m) | word_classes(m) | crfsuite(m)
