@@ -27,7 +27,7 @@ def started(sentences: Sentences, k: int, min_count: int = 1) -> _core.ClassExch
 
 
 def letters(number: int) -> str:
-    """Return a word of small letters, since digits of a word are not told apart."""
+    """Return a word of small letters, since all digits are equal."""
     return "".join(chr(97 + int(digit)) for digit in str(number))
 
 

@@ -17,7 +17,7 @@ pub struct Member {
 }
 
 /// Words by falling frequency, and the neighbours of each. Two words follow that are not moved: the boundary of
-/// sentences, and the rest, which stands for all rare words of rare shapes.
+/// sentences, and the rest, which represents all rare words of rare shapes.
 pub struct Graph {
     pub words: Vec<Member>, // [V]
     pub tokens: Vec<u32>,   // [V + 2] occurrences

@@ -12,7 +12,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Number of the next table, which tells tables apart.
+/// Number of the next table, which identifies it.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Append the word as it is counted and looked up: digits become 0, and letters lower case if case is ignored.
