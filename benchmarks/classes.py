@@ -41,7 +41,7 @@ STUDIES = {
         {100: 61.5, 300: 69.0, 1000: 77.0},
     ),
     "conll2002-es": Study("conll2002-es", "testb", -1, 500, {300: 69.0, 1000: 75.0}),
-    "ewt-pos": Study("ewt", "test", 1, 500, {300: 87.8, 1000: 90.8}),
+    "ewt-pos": Study("ewt", "test", -1, 200, {300: 87.8, 1000: 90.8}),
     "wnut17-ner": Study("wnut17", "test", -1, 500, {1000: 15.0}, more="ewt"),
 }
 PARTS = ("train", "testa", "testb", "dev", "test")

@@ -53,7 +53,7 @@ def output(bench: Bench) -> None:
 def numbers(bench: Bench) -> None:
     """Options are those of `WordClasses.learn`."""
     text = bench.path("raw.txt", "".join(" ".join(s) + "\nRosa goes lund\n" for s in SENTENCES))
-    for option, value in (("classes", 3), ("min_count", 30), ("passes", 0), ("ignore_case", True)):
+    for option, value in (("classes", 3), ("min_count", 18), ("passes", 0), ("ignore_case", True)):
         flag = f"--{option.replace('_', '-')}"
         given = (flag,) if value is True else (flag, value)
         found = learned(bench, text, *given)
@@ -112,7 +112,7 @@ def inspect_word(bench: Bench) -> None:
 def train_raw(bench: Bench) -> None:
     """--raw learns classes from its text and the training sentences, and adds them to the features."""
     raw = bench.path(
-        "raw.txt", "Rosa runs to Lund\nKira runs to Oslo\nKira runs to Lund\nRosa runs to Oslo\n"
+        "raw.txt", "Rosa runs to Lund\nKira runs\nKira runs to a Lund\nRosa to Oslo\nOslo runs to a Kira\n"
     )
     more = [line.split() for line in raw.read_text().splitlines()]
     classes = tw.WordClasses.learn(chain(SENTENCES, more))

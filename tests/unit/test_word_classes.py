@@ -23,13 +23,13 @@ from tagwise.features.class_vectors import read as read_vectors
 
 CITIES, DAYS, PEOPLE = ("Rome", "Oslo", "Bonn", "Lund"), ("Monday", "Friday", "Sunday"), ("Ann", "Bob", "Eve")
 TEXT = [
-    [person, "left", city, "on", day, "in", year]
+    [person, "left", city, "on", day, *(["in", year] if year > "1990" else [year])]
     for person in PEOPLE
     for city in CITIES
     for day in DAYS
     for year in ("1984", "2001")
 ] + [["Zürich", "of", "x-ray"], ["Geneva", "of", "y-ray"], ["so-so", "of", "USA"]]
-GOLD = [["B-PER", "O", "B-LOC", "O", "O", "O", "O"] for _ in TEXT[:-3]]
+GOLD = [["B-PER", "O", "B-LOC", *["O"] * (len(sentence) - 3)] for sentence in TEXT[:-3]]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,11 @@ def test_every_kind_of_text_gives_the_same_classes(tmp_path: Path, classes: tw.W
     rows = "".join("".join(f"{word}\tO\n" for word in sentence) + "\n" for sentence in TEXT)
     columns = written(tmp_path, "labelled.tsv", rows)
     lines = written(tmp_path, "tokens.txt", "".join(" ".join(sentence) + "\n" for sentence in TEXT))
-    half = [written(tmp_path, f"{i}.txt", "".join(" ".join(s) + "\n" for s in TEXT[i::2])) for i in (0, 1)]
+    parts = (TEXT[:31], TEXT[31:])
+    half = [
+        written(tmp_path, f"{i}.txt", "".join(" ".join(s) + "\n" for s in part))
+        for i, part in enumerate(parts)
+    ]
     kinds: dict[str, Any] = {
         "path": columns,
         "path as text": str(lines),
@@ -173,8 +177,8 @@ def tagger(classes: tw.WordClasses) -> tw.CRF:
 
 
 def test_unseen_words_get_the_labels_of_their_class(classes: tw.WordClasses) -> None:
-    few = [s for s in TEXT[:-3] if s[0] != "Eve" and s[2] != "Lund"]
-    tagger = tw.CRF(features=tw.Features("S1") + classes, max_iter=30).fit(few, GOLD[: len(few)])
+    few = [(s, y) for s, y in zip(TEXT, GOLD) if s[0] != "Eve" and s[2] != "Lund"]
+    tagger = tw.CRF(features=tw.Features("S1") + classes, max_iter=30).fit(*map(list, zip(*few)))
     assert tagger.predict([["Eve", "left", "Lund"]]) == [["B-PER", "O", "B-LOC"]]
 
 
@@ -183,7 +187,7 @@ def test_models_carry_their_classes(tmp_path: Path, classes: tw.WordClasses, tag
     loaded = tw.load(tmp_path / "model.tagwise")
     new = [["Eve", "met", "Toledo", "1999"]]
     assert loaded.predict(new) == tagger.predict(new)
-    assert loaded.features == tagger.features
+    assert loaded.features.parts[1] == classes
     loaded.save(tmp_path / "again.tagwise")
     assert (tmp_path / "model.tagwise").read_bytes() == (tmp_path / "again.tagwise").read_bytes()
     assert pickle.loads(pickle.dumps(tagger)).predict(new) == tagger.predict(new)

@@ -60,7 +60,7 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
     if isinstance(spec, Features):
         return _sum(spec, columns)
     if isinstance(spec, (str, os.PathLike)):
-        return _from_text(spec, columns, columns)
+        return _from_text(spec, columns)
     if callable(spec):
         name = getattr(spec, "__qualname__", type(spec).__name__)
         return Recipe("function", name, token_column=columns[0], function=spec)
@@ -69,11 +69,16 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
     )
 
 
-def _of_text(text: str, columns: Sequence[str], name: str = "") -> Recipe:
-    """Return the recipe of a template (of tagwise or CRF++) or of Wapiti patterns."""
+def _of_text(
+    text: str, columns: Sequence[str], name: str = "", derived: Sequence[DerivedColumn] = ()
+) -> Recipe:
+    """Return the recipe of a template (of tagwise or CRF++) or of Wapiti patterns, which may read derived columns."""
+    every = [*columns, *derived_names(columns, derived)]
     if is_wapiti(text) and not all(_CRFPP.fullmatch(line.strip()) for line in text.splitlines()):
-        return Recipe.of_patterns("wapiti", text, columns)
-    return Recipe.of_template(text, columns, name)
+        return Recipe.of_patterns("wapiti", text, every)
+    if is_crfpp(text):
+        return Recipe.of_template(text, every, name)
+    return Recipe.of_template(text, columns, name, derived)
 
 
 def _is_template(text: str) -> bool:
@@ -101,11 +106,13 @@ def names_files(text: str) -> bool:
     return any(not (_is_template(part) or _is_set(part)) for part in plain)
 
 
-def _from_text(spec: str | os.PathLike[str], columns: Sequence[str], every: Sequence[str]) -> Recipe:
-    """Return the recipe of a named set over `columns`, or of a template or its file over `every` column."""
+def _from_text(
+    spec: str | os.PathLike[str], columns: Sequence[str], derived: Sequence[DerivedColumn] = ()
+) -> Recipe:
+    """Return the recipe of a named set over `columns`, or of a template or its file, which may read derived columns."""
     if isinstance(spec, str):
         if _is_template(spec):
-            return _of_text(spec, every)
+            return _of_text(spec, columns, derived=derived)
         if _is_set(spec) or not os.path.exists(spec):
             return Recipe.of_template(template_text(spec, columns), columns, spec.strip())
     path = Path(spec)
@@ -115,7 +122,7 @@ def _from_text(spec: str | os.PathLike[str], columns: Sequence[str], every: Sequ
     except UnicodeDecodeError as error:
         raise TemplateError(f"{path}: cannot read the template ({error}). {remedy}") from error
     try:
-        return _of_text(text, every, path.name)
+        return _of_text(text, columns, path.name, derived)
     except TemplateError as error:
         raise TemplateError(f"{path}: {error}") from None
 
@@ -126,7 +133,7 @@ def _sum(spec: Features, columns: Sequence[str]) -> Recipe:
     Templates and derived columns are merged into one template, which runs natively and can read every derived column.
     """
     derived = tuple(dict.fromkeys(part for part in spec.parts if isinstance(part, DerivedColumn)))
-    every = [*columns, *derived_names(columns, derived)]
+    derived_names(columns, derived)
     text, names, others = "", [], []
     for part in spec.parts:
         if isinstance(part, DerivedColumn):
@@ -134,7 +141,7 @@ def _sum(spec: Features, columns: Sequence[str]) -> Recipe:
             continue
         if part == "attributes":
             raise ParameterError("features='attributes' cannot be part of a sum. Remove this part.")
-        found = resolve(part, columns) if callable(part) else _from_text(part, columns, every)
+        found = resolve(part, columns) if callable(part) else _from_text(part, columns, derived)
         if found.kind != "template" or is_crfpp(found.text):
             others.append(found)
             continue
