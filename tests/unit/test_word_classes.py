@@ -110,6 +110,31 @@ def test_every_parameter_of_learn_matters(classes: tw.WordClasses) -> None:
     assert sorted(cut.members()) == ["a", "b", "c", "d"]
 
 
+def test_several_sets_are_those_of_single_calls(classes: tw.WordClasses) -> None:
+    both = tw.WordClasses.learn(iter(TEXT), classes=(3, 6))
+    assert [part.name for part in both.parts] == ["classes3", "classes6"]
+    for n, part in zip((3, 6), both.parts):
+        alone = tw.WordClasses.learn(TEXT, classes=n)
+        assert part.paths == alone.paths
+        assert part.column(TEXT[0]) == alone.column(TEXT[0])
+        assert part.template() == f"classes{n}[-1..1]\n"
+    rendered = resolve("S1" + both).render(["Rome"])[0]
+    assert f"classes6[0]={classes['Rome']}" in rendered
+    for wrong in ((), (3, 3), (3, 1), "ab"):
+        with pytest.raises(tw.ParameterError, match="classes"):
+            tw.WordClasses.learn(TEXT, classes=wrong)
+
+
+def test_cuts_are_attributes(tmp_path: Path) -> None:
+    words = {"00": ["a"], "01": ["b"], "1": ["c"]}
+    few = tw.WordClasses(words, cuts=(2, 5))
+    assert few.template() == "classes[-1..1]\nclasses[-1..1].cut(2)\n"
+    few.save(tmp_path / "few.classes")
+    assert tw.WordClasses.load(tmp_path / "few.classes") == few != tw.WordClasses(words, cuts=())
+    with pytest.raises(tw.ParameterError, match="cuts"):
+        tw.WordClasses(words, cuts=(1,))
+
+
 # --- features ---------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import __version__
-from tagwise.base.domains import Anything, Choice, DomainError, Flag, Integer, Record, Text
+from tagwise.base.domains import Anything, Choice, DomainError, Flag, Integer, ListOf, Record, Text
 from tagwise.base.exceptions import ModelFileError
 from tagwise.base.files.arrays import ArrayFile, is_array_file, write_arrays
 from tagwise.base.parameters import checked_path
@@ -29,6 +29,7 @@ _HEADER = Record(
         "tagwise": Text(),
         "name": Text(),
         "window": Integer(0, 10),
+        "cuts": ListOf(Integer(2)),
         "ignore_case": Flag(),
         "facts": Record(more=Anything()),
     }
@@ -44,6 +45,7 @@ class ClassFile:
     counts: Mapping[str, int]
     name: str
     window: int
+    cuts: list[int]
     ignore_case: bool
     facts: Mapping[str, Any]
 
@@ -94,6 +96,7 @@ def write(path: Path, content: ClassFile) -> None:
         "tagwise": __version__,
         "name": content.name,
         "window": content.window,
+        "cuts": content.cuts,
         "ignore_case": content.ignore_case,
         "facts": dict(content.facts),
     }
@@ -128,6 +131,7 @@ def read(path: Path) -> ClassFile:
         {word: n for word, n in zip(words, counts) if n},
         header["name"],
         header["window"],
+        header["cuts"],
         header["ignore_case"],
         header["facts"],
     )

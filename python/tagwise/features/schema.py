@@ -26,6 +26,7 @@ DERIVED_COLUMN = Variant(
             {
                 "name": Text(),
                 "window": Integer(0, 10),
+                "cuts": ListOf(Integer(2)),
                 "ignore_case": Flag(),
                 "paths": ListOf(Text(), low=2, distinct=True),
                 "words": ListOf(ListOf(Text()), low=2),

@@ -14,17 +14,17 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, takewhile
-from typing import Any
+from typing import Any, overload
 
 import tagwise._core as _core
-from tagwise.base.domains import Flag, Integer, is_text
+from tagwise.base.domains import Flag, Integer, ListOf, is_text
 from tagwise.base.exceptions import ParameterError, TemplateError
 from tagwise.base.parameters import checked, cores
 from tagwise.corpus.text.tokenizer import Tokenizes
 from tagwise.features import class_files, class_learning, class_vectors
 from tagwise.features.class_learning import Sweep
 from tagwise.features.class_tree import ClassTree
-from tagwise.features.derived_columns import DerivedColumn
+from tagwise.features.derived_columns import DerivedColumn, Features
 
 #: Maximum number of classes.
 MOST_CLASSES = 1 << 16
@@ -47,12 +47,15 @@ class WordClasses(DerivedColumn):
         counts: mapping of str -> int, default={}. Frequencies of words, for display.
         name: str, default="classes". Name of the column and of its attributes. Several sets need several names.
         window: int, default=1. Also add attributes of the neighbours at most this many tokens away (0 to 10).
+        cuts: sequence of int, default=(8, 16, 32, 64, 128, 256, 512). Cuts of the tree into that many classes, which
+            are attributes in addition to the class itself. Use () if several sets of classes are features together.
         ignore_case: bool, default=False. Whether words are looked up in lower case.
         facts: mapping, default={}. Facts about learning, which files keep.
 
     Attributes:
         name: Name of the column.
         window: Window of the attributes.
+        cuts: Cuts of the tree that are attributes.
         ignore_case: Whether case is ignored.
         paths: Paths of all classes, in lexicographic order.
         facts: Facts about learning: tokens, sentences, distinct_words, min_count, sweeps, objective.
@@ -75,10 +78,12 @@ class WordClasses(DerivedColumn):
         counts: Mapping[str, int] | None = None,
         name: str = "classes",
         window: int = 1,
+        cuts: Sequence[int] = CUTS,
         ignore_case: bool = False,
         facts: Mapping[str, Any] | None = None,
     ) -> None:
         self._check(name, window)
+        self.cuts = tuple(checked("cuts", list(cuts), ListOf(Integer(2, MOST_CLASSES))))
         self.ignore_case = checked("ignore_case", ignore_case, Flag())
         self.facts = dict(facts or {})
         self.paths = _checked_paths(words, shapes or {}, name)
@@ -98,11 +103,17 @@ class WordClasses(DerivedColumn):
         except ParameterError as error:
             raise ParameterError(f"WordClasses {name}: {error}") from None
 
+    @overload
+    @staticmethod
+    def learn(texts: Any, *, classes: int | None = ..., **options: Any) -> WordClasses: ...
+    @overload
+    @staticmethod
+    def learn(texts: Any, *, classes: Sequence[int], **options: Any) -> Features: ...
     @staticmethod
     def learn(
         texts: Any,
         *,
-        classes: int | None = None,
+        classes: int | Sequence[int] | None = None,
         min_count: int = 2,
         passes: int = 10,
         ignore_case: bool = False,
@@ -111,7 +122,7 @@ class WordClasses(DerivedColumn):
         tokenizer: Tokenizes | None = None,
         n_jobs: int | None = None,
         callback: Callable[[Sweep], Any] | None = None,
-    ) -> WordClasses:
+    ) -> WordClasses | Features:
         """Learn classes from text. Labels are not used, so the text of training and test data may be part of it.
 
         Words that occur next to the same classes are put into the same class: the class bigram model of Brown et al.
@@ -121,14 +132,16 @@ class WordClasses(DerivedColumn):
             texts: path, Corpus or iterable. Path of a file in any format, a corpus, or an iterable of paths, corpora,
                 raw texts, sentences or lists of tokens. Sentences are counted in a stream, so that a text may be larger
                 than memory. In an iterable, a string that names a file is a path, and others are raw texts.
-            classes: int or None, default=None. Number of classes. None means three times the square root of the number
-                of words, at most 1,000. Choose it by the score on development data: more text supports more classes.
+            classes: int, sequence of int or None, default=None. Number of classes. None means three times the square
+                root of the number of words, at most 1,000. A sequence such as (64, 256, 1000) learns several sets of
+                classes, which are better features together than one.
             min_count: int, default=2. Rarer words have the class of their shape. Raise it for very large texts.
             passes: int, default=10. Maximum number of sweeps over all words. Learning ends earlier when a sweep moves
                 less than one word in a thousand.
             ignore_case: bool, default=False. Whether `Apple` and `apple` are one word. Set it for text without regular
                 capitals.
-            name: str, default="classes". Name of the column and of its attributes.
+            name: str, default="classes". Name of the column and of its attributes. Several sets have the number of
+                their classes after it.
             window: int, default=1. Also add attributes of the neighbours at most this many tokens away (0 to 10).
             tokenizer: Tokenizer, callable or None, default=None. Tokenizer of raw texts in a list. None means
                 ``Tokenizer()``.
@@ -136,7 +149,7 @@ class WordClasses(DerivedColumn):
             callback: callable or None, default=None. Called with a `Sweep` after each sweep.
 
         Returns:
-            The classes.
+            The classes, or the `Features` that are the sum of several sets of classes.
 
         Raises:
             CorpusError: A text cannot be read, or there are fewer than two words.
@@ -145,21 +158,33 @@ class WordClasses(DerivedColumn):
         >>> WordClasses.learn([["a", "dog", "barks"], ["a", "cat", "barks"]], classes=2, min_count=1)
         <WordClasses classes: 4 words in 2 classes>
         """
-        n_classes = checked("classes", classes, Integer(2, MOST_CLASSES, optional=True))
+        several = isinstance(classes, Sequence) and not isinstance(classes, str)
+        sizes = [
+            checked("classes", n, Integer(2, MOST_CLASSES, optional=not several))
+            for n in (classes if several else [classes])  # type: ignore[union-attr]
+        ]
+        if not sizes or len(set(sizes)) < len(sizes):
+            raise ParameterError(f"classes={classes!r:.60}: expected different numbers of classes")
         min_count, passes = checked("min_count", min_count, Integer(1)), checked("passes", passes, Integer(0))
         jobs = cores() if n_jobs is None else checked("n_jobs", n_jobs, Integer(1))
         ignore_case = checked("ignore_case", ignore_case, Flag())
         counts = class_learning.count(texts, ignore_case=ignore_case, tokenizer=tokenizer)
-        found = class_learning.learn(counts, n_classes, min_count, passes, jobs, callback)
-        return WordClasses(
-            found.words,
-            shapes=found.shapes,
-            counts=found.counts,
-            name=name,
-            window=window,
-            ignore_case=ignore_case,
-            facts=found.facts,
-        )
+        learned = []
+        for n in sizes:
+            found = class_learning.learn(counts, n, min_count, passes, jobs, callback)
+            learned.append(
+                WordClasses(
+                    found.words,
+                    shapes=found.shapes,
+                    counts=found.counts,
+                    name=f"{name}{n}" if several else name,
+                    window=window,
+                    cuts=() if several else CUTS,
+                    ignore_case=ignore_case,
+                    facts=found.facts,
+                )
+            )
+        return Features(*learned) if several else learned[0]
 
     @staticmethod
     def from_vectors(
@@ -235,6 +260,7 @@ class WordClasses(DerivedColumn):
             counts=found.counts,
             name=found.name if name is None else name,
             window=found.window if window is None else window,
+            cuts=found.cuts,
             ignore_case=found.ignore_case,
             facts=found.facts,
         )
@@ -256,6 +282,7 @@ class WordClasses(DerivedColumn):
                 self._counts,
                 self.name,
                 self.window,
+                list(self.cuts),
                 self.ignore_case,
                 self.facts,
             ),
@@ -373,7 +400,7 @@ class WordClasses(DerivedColumn):
         Returns:
             Lines of the template language: the class of each token of the window, in the tree and in cuts of it.
         """
-        at, cuts = f"{self.name}[{self._offsets()}]", [n for n in CUTS if n < len(self.paths)]
+        at, cuts = f"{self.name}[{self._offsets()}]", [n for n in self.cuts if n < len(self.paths)]
         return f"{at}\n" + (f"{at}.cut({','.join(map(str, cuts))})\n" if cuts else "")
 
     def to_json(self) -> dict[str, Any]:
@@ -386,6 +413,7 @@ class WordClasses(DerivedColumn):
             "kind": self.kind,
             "name": self.name,
             "window": self.window,
+            "cuts": list(self.cuts),
             "ignore_case": self.ignore_case,
             "paths": list(self.paths),
             "words": list(map(list, self._words)),
@@ -405,6 +433,7 @@ class WordClasses(DerivedColumn):
             shapes=dict(zip(paths, data["shapes"])),
             name=data["name"],
             window=data["window"],
+            cuts=data["cuts"],
             ignore_case=data["ignore_case"],
         )
 
