@@ -18,7 +18,7 @@ from tagwise.base.terminal import pair_table, visible
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import PARTS, bundled_corpus, n_jobs_option, read_sentences
 from tagwise.cli.help import DATA, LEARNER, OUTPUT, Command
-from tagwise.corpus.bundled import corpora, load_corpus
+from tagwise.corpus.bundled import list_corpora, load_corpus
 from tagwise.corpus.formats import FORMATS
 from tagwise.features.word_classes import WordClasses
 from tagwise.learners.progress import TrainingProgress
@@ -47,7 +47,7 @@ def sentences_of(names: Sequence[str], form: str | None, show: Any = None) -> It
 
 def _sentences(name: str, form: str | None) -> Iterator[Any]:
     """Yield the sentences of a file or of a bundled corpus, which is read whole if no part is named."""
-    if not os.path.exists(name) and name in {info.name for info in corpora()}:
+    if not os.path.exists(name) and name in {info.name for info in list_corpora()}:
         for part in load_corpus(name):
             yield from part or ()
         return
@@ -63,7 +63,7 @@ def learn(
     quiet: bool,
     more: Sequence[Any] = (),
     **options: Any,
-) -> WordClasses:
+) -> Any:
     """Learn classes from files and from the sentences of a corpus, with a progress line."""
     with TrainingProgress(console, "classes", quiet=quiet) as progress:
 

@@ -419,7 +419,7 @@ def with_classes(
             "--features default+classes:FILE"
         )
     return Features("default" if features is None else features) + learn(
-        raw, None, console, more=data, **options
+        raw, None, console, more=data, classes="several", **options
     )
 
 

@@ -18,6 +18,8 @@ from tagwise.corpus.text.tokenizer import Tokenizes, tokenized
 
 #: Sentences that are counted at a time.
 BATCH = 4096
+#: Numbers of classes that are good features together.
+SEVERAL = (32, 64, 128, 256, 512, 1000)
 #: Learning ends when a sweep moves at most this share of the words.
 FEW = 0.001
 
@@ -93,8 +95,7 @@ def _is_file(text: str) -> bool:
 
 def _file(path: str | os.PathLike[str]) -> Iterator[Sequence[str]]:
     """Yield the tokens of each sentence of a file of any format, labelled or not."""
-    _, found = iter_sentences(path, label=None)
-    for sentence in found:
+    for sentence in iter_sentences(path, label=None):
         yield sentence.tokens
 
 
@@ -155,6 +156,15 @@ def default_classes(n_words: int) -> int:
     (300, 1000)
     """
     return max(2, min(1000, n_words // 2, round(3 * math.sqrt(n_words))))
+
+
+def several_classes(n_words: int) -> list[int]:
+    """Return numbers of classes that are good features together, each with at least ten words per class.
+
+    >>> several_classes(5000), several_classes(50)
+    ([32, 64, 128, 256], [21])
+    """
+    return [n for n in SEVERAL if 10 * n <= n_words] or [default_classes(n_words)]
 
 
 def check(counts: _core.BigramCounts, n_classes: int, min_count: int) -> None:

@@ -108,12 +108,12 @@ class WordClasses(DerivedColumn):
     def learn(texts: Any, *, classes: int | None = ..., **options: Any) -> WordClasses: ...
     @overload
     @staticmethod
-    def learn(texts: Any, *, classes: Sequence[int], **options: Any) -> Features: ...
+    def learn(texts: Any, *, classes: Sequence[int] | str, **options: Any) -> Features: ...
     @staticmethod
     def learn(
         texts: Any,
         *,
-        classes: int | Sequence[int] | None = None,
+        classes: int | Sequence[int] | str | None = None,
         min_count: int = 2,
         passes: int = 10,
         ignore_case: bool = False,
@@ -132,9 +132,10 @@ class WordClasses(DerivedColumn):
             texts: path, Corpus or iterable. Path of a file in any format, a corpus, or an iterable of paths, corpora,
                 raw texts, sentences or lists of tokens. Sentences are counted in a stream, so that a text may be larger
                 than memory. In an iterable, a string that names a file is a path, and others are raw texts.
-            classes: int, sequence of int or None, default=None. Number of classes. None means three times the square
-                root of the number of words, at most 1,000. A sequence such as (64, 256, 1000) learns several sets of
-                classes, which are better features together than one.
+            classes: int, sequence of int, "several" or None, default=None. Number of classes. None means three times
+                the square root of the number of words, at most 1,000. A sequence learns several sets of classes, which
+                are better features together than one. "several" means those of (32, 64, 128, 256, 512, 1000) that
+                leave at least ten words per class.
             min_count: int, default=2. Rarer words have the class of their shape. Raise it for very large texts.
             passes: int, default=10. Maximum number of sweeps over all words. Learning ends earlier when a sweep moves
                 less than one word in a thousand.
@@ -158,19 +159,15 @@ class WordClasses(DerivedColumn):
         >>> WordClasses.learn([["a", "dog", "barks"], ["a", "cat", "barks"]], classes=2, min_count=1)
         <WordClasses classes: 4 words in 2 classes>
         """
-        several = isinstance(classes, Sequence) and not isinstance(classes, str)
-        sizes = [
-            checked("classes", n, Integer(2, MOST_CLASSES, optional=not several))
-            for n in (classes if several else [classes])  # type: ignore[union-attr]
-        ]
-        if not sizes or len(set(sizes)) < len(sizes):
-            raise ParameterError(f"classes={classes!r:.60}: expected different numbers of classes")
+        sizes = _checked_sizes(classes)
         min_count, passes = checked("min_count", min_count, Integer(1)), checked("passes", passes, Integer(0))
         jobs = cores() if n_jobs is None else checked("n_jobs", n_jobs, Integer(1))
         ignore_case = checked("ignore_case", ignore_case, Flag())
         counts = class_learning.count(texts, ignore_case=ignore_case, tokenizer=tokenizer)
-        learned = []
-        for n in sizes:
+        if sizes == "several":
+            sizes = class_learning.several_classes(counts.n_frequent(min_count))
+        several, learned = isinstance(sizes, list), list[WordClasses]()
+        for n in sizes if isinstance(sizes, list) else [sizes]:
             found = class_learning.learn(counts, n, min_count, passes, jobs, callback)
             learned.append(
                 WordClasses(
@@ -455,6 +452,18 @@ class WordClasses(DerivedColumn):
     def _repr_html_(self) -> str:
         """Return the representation for notebooks: the summary and the upper part of the tree."""
         return self.tree()._repr_html_()
+
+
+def _checked_sizes(classes: Any) -> Any:
+    """Return a number of classes, None, "several", or a list of different numbers."""
+    if classes == "several":
+        return classes
+    if not isinstance(classes, Sequence) or isinstance(classes, str):
+        return checked("classes", classes, Integer(2, MOST_CLASSES, optional=True))
+    sizes = [checked("classes", n, Integer(2, MOST_CLASSES)) for n in classes]
+    if not sizes or len(set(sizes)) < len(sizes):
+        raise ParameterError(f"classes={classes!r:.60}: expected different numbers of classes")
+    return sizes
 
 
 def _checked_paths(
