@@ -1,8 +1,9 @@
 """Word classes: scores with and without them by the number of labelled sentences, cost of learning, speed of tagging.
 
-Several sets of classes are learned from the text of all parts of a corpus, without labels, or from its training part alone. Taggers are
-`CRF(l2=0.1)` with the features default on words alone, trained on random sentences, one draw per round. Learning is
-measured on the first million tokens of all corpora together, and on the same text repeated to ten million.
+Several sets of classes are learned from the text of all parts of a corpus, without labels, or from its training part
+alone. Taggers are `CRF(l2=0.1)` with the features default on words alone, trained on random sentences, one draw per
+round. Learning is measured on the first million tokens of all corpora together, and on the same text repeated to ten
+million.
 """
 
 from __future__ import annotations
