@@ -418,9 +418,8 @@ def with_classes(
             "--raw needs a corpus, since the features of shards are fixed. Use tagwise classes, and encode with "
             "--features default+classes:FILE"
         )
-    return Features("default" if features is None else features) + learn(
-        raw, None, console, more=data, classes="several", **options
-    )
+    classes: Features = learn(raw, None, console, more=data, classes="several", **options)
+    return Features("default" if features is None else features) + classes
 
 
 def cluster(data: Any, backend: str | None, address: str | None, workers: int | None) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def learn(
         "sweeps": sweeps,
         "objective": state.objective,
     }
-    return Learned(*found, times, facts)
+    return Learned(found[0], found[1], times, facts)
 
 
 def default_classes(n_words: int) -> int:

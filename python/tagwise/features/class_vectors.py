@@ -179,7 +179,7 @@ def _k_means(values: Matrix, k: int, passes: int, seed: int) -> tuple[NDArray[np
         order = np.argsort(of, kind="stable")
         starts = np.searchsorted(of[order], np.arange(k))
         sizes = np.bincount(of, minlength=k)
-        centres = np.add.reduceat(values[order], starts, axis=0) / sizes[:, None].astype(np.float32)
+        centres = (np.add.reduceat(values[order], starts, axis=0) / sizes[:, None]).astype(np.float32)
         before = of
         of, far = _nearest(values, centres)
         if (before == of).all():

@@ -105,10 +105,34 @@ class WordClasses(DerivedColumn):
 
     @overload
     @staticmethod
-    def learn(texts: Any, *, classes: int | None = ..., **options: Any) -> WordClasses: ...
+    def learn(
+        texts: Any,
+        *,
+        classes: int | None = None,
+        min_count: int = 2,
+        passes: int = 10,
+        ignore_case: bool = False,
+        name: str = "classes",
+        window: int = 1,
+        tokenizer: Tokenizes | None = None,
+        n_jobs: int | None = None,
+        callback: Callable[[Sweep], Any] | None = None,
+    ) -> WordClasses: ...
     @overload
     @staticmethod
-    def learn(texts: Any, *, classes: Sequence[int] | str, **options: Any) -> Features: ...
+    def learn(
+        texts: Any,
+        *,
+        classes: Sequence[int] | str,
+        min_count: int = 2,
+        passes: int = 10,
+        ignore_case: bool = False,
+        name: str = "classes",
+        window: int = 1,
+        tokenizer: Tokenizes | None = None,
+        n_jobs: int | None = None,
+        callback: Callable[[Sweep], Any] | None = None,
+    ) -> Features: ...
     @staticmethod
     def learn(
         texts: Any,
