@@ -15,7 +15,11 @@ GROUPS = {
     "Understand and improve": (
         ("errors", "errors", "Show the errors of a model by kind, with examples in context."),
         ("explain", "explain", "Show which features decide the labels of a sentence."),
-        ("inspect", "inspect", "Show the parameters, metrics and strongest features of a model."),
+        (
+            "inspect",
+            "inspect",
+            "Show the parameters, metrics and strongest features of a model, or the tree of a file of word classes.",
+        ),
         ("compare", "compare", "Train several learners on corpora and compare their scores."),
     ),
     "Annotate and serve": (
