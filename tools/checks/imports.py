@@ -23,7 +23,18 @@ LIBRARY = (
 EXTENSIONS = ("torch", "ray", "compat", "apps", "cli")
 #: Modules outside of packages. They connect everything and may import everything.
 LOOSE = ("__init__", "__main__", "exceptions", "lattice", "losses", "plot", "scorers", "spans")
-RUST = ("machine", "features", "chain", "dataset", "scores", "learners", "decoding", "foreign", "py")
+RUST = (
+    "machine",
+    "features",
+    "classes",
+    "chain",
+    "dataset",
+    "scores",
+    "learners",
+    "decoding",
+    "foreign",
+    "py",
+)
 LOOSE_SOURCES = 2
 
 

@@ -15,11 +15,7 @@ GROUPS = {
     "Understand and improve": (
         ("errors", "errors", "Show the errors of a model by kind, with examples in context."),
         ("explain", "explain", "Show which features decide the labels of a sentence."),
-        (
-            "inspect",
-            "inspect",
-            "Show the parameters, metrics and strongest features of a model, or the tree of a file of word classes.",
-        ),
+        ("inspect", "inspect", "Show the parameters, metrics and strongest features of a model."),
         ("compare", "compare", "Train several learners on corpora and compare their scores."),
     ),
     "Annotate and serve": (

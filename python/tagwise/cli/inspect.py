@@ -118,10 +118,12 @@ def inspect(
     functions: dict[str, Any],
     trust: bool,
 ) -> None:
-    """Show the parameters, metrics and strongest features of a model, or the tree of a file of word classes.
+    """Show the parameters, metrics and strongest features of a model.
 
     Parameters with their default value are left out. The strongest features are listed for each label, followed by the
     strongest transitions. A boosted model also lists its features in the order in which they were chosen.
+
+    For a file of word classes, the upper part of their tree is shown, or the classes of the words that --word names.
 
     \b
     Examples:

@@ -16,7 +16,7 @@
 //! Then the moves of a chunk are made one after the other, each only if it raises the objective of the current state.
 //! Results therefore do not depend on the number of threads, and the objective never falls.
 
-use crate::classes::graph::Graph;
+use crate::classes::graph::BigramGraph;
 use crate::classes::matrix::{bytes, Bigrams};
 use crate::classes::n_log_n::NLogN;
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ impl Context {
     }
 
     /// Replace the content by the neighbours of a word.
-    fn read(&mut self, graph: &Graph, class: &[u32], word: usize) {
+    fn read(&mut self, graph: &BigramGraph, class: &[u32], word: usize) {
         let fill = |list: &[(u32, u32)], of: &mut Vec<u32>, seen: &mut Vec<u32>| {
             seen.drain(..).for_each(|d| of[d as usize] = 0);
             for &(neighbour, n) in list {
@@ -70,7 +70,7 @@ impl Context {
 
 /// Assignment of words to classes, and the counts of class bigrams that follow from it.
 pub struct Exchange {
-    graph: Graph,
+    graph: BigramGraph,
     k: usize,        // classes of words; class k is the boundary, class k + 1 the rest
     class: Vec<u32>, // [V + 2]
     sizes: Vec<u32>, // [k + 2] tokens of each class
@@ -80,7 +80,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// Start with the `k` most frequent words in classes of their own, the others in turn.
-    pub fn new(graph: Graph, k: usize) -> Result<Exchange> {
+    pub fn new(graph: BigramGraph, k: usize) -> Result<Exchange> {
         if k == 0 || graph.len() < k {
             return Err(Error::Value(format!("{k} classes for {} words; use 1 to {0}", graph.len())));
         }
@@ -90,7 +90,7 @@ impl Exchange {
     }
 
     /// Start with a given class for every word, [V + 2].
-    fn of_classes(graph: Graph, k: usize, class: Vec<u32>) -> Result<Exchange> {
+    fn of_classes(graph: BigramGraph, k: usize, class: Vec<u32>) -> Result<Exchange> {
         let mut bigrams = Bigrams::new(k + 2);
         let mut sizes = vec![0; k + 2];
         for (w, &c) in class.iter().enumerate() {
@@ -104,7 +104,7 @@ impl Exchange {
         Ok(Exchange { graph, k, class, sizes, bigrams, h: NLogN::new(most) })
     }
 
-    pub fn graph(&self) -> &Graph {
+    pub fn graph(&self) -> &BigramGraph {
         &self.graph
     }
 

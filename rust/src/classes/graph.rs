@@ -18,7 +18,7 @@ pub struct Member {
 
 /// Words by falling frequency, and the neighbours of each. Two words follow that are not moved: the boundary of
 /// sentences, and the rest, which represents all rare words of rare shapes.
-pub struct Graph {
+pub struct BigramGraph {
     pub words: Vec<Member>, // [V]
     pub tokens: Vec<u32>,   // [V + 2] occurrences
     pub own: Vec<u32>,      // [V + 2] bigrams of a word with itself
@@ -55,9 +55,9 @@ impl Neighbours {
     }
 }
 
-impl Graph {
+impl BigramGraph {
     /// Keep the words that occur at least `min_count` times.
-    pub fn new(counts: &Counts, min_count: u64) -> Result<Graph> {
+    pub fn new(counts: &Counts, min_count: u64) -> Result<BigramGraph> {
         let tokens = counts.tokens();
         if tokens.iter().sum::<u64>() >= u64::from(u32::MAX) {
             return Err(Error::Value("more than 4,294,967,295 tokens; learn from less text".into()));
@@ -113,7 +113,7 @@ impl Graph {
         let right = Neighbours::new(nodes, &pairs);
         pairs.iter_mut().for_each(|pair| *pair = (pair.1, pair.0, pair.2));
         let left = Neighbours::new(nodes, &pairs);
-        Ok(Graph { words, tokens: of_node, own, right, left })
+        Ok(BigramGraph { words, tokens: of_node, own, right, left })
     }
 
     /// Return the number of words that get a class.

@@ -35,13 +35,13 @@ pub struct ClassTable {
     shapes: Column,
     word_class: Vec<u32>,
     shape_class: Vec<u32>,
-    paths: Vec<String>, // in lexicographic order
-    splits: Vec<Split>, // of the class with the most words, in order
+    paths: Vec<String>,     // in lexicographic order
+    splits: Vec<TreeSplit>, // of the class with the most words, in order
 }
 
 /// Split of the classes `begin..end`, whose paths differ first at character `depth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Split {
+struct TreeSplit {
     words: usize,
     begin: std::cmp::Reverse<usize>, // the first of equally large classes is split first
     end: usize,
@@ -119,12 +119,12 @@ impl ClassTable {
 }
 
 /// Return the splits of the tree in order.
-fn splits(paths: &[String], members: &[Vec<String>]) -> Vec<Split> {
+fn splits(paths: &[String], members: &[Vec<String>]) -> Vec<TreeSplit> {
     let node = |begin: usize, end: usize| {
         let (first, last) = (paths[begin].as_bytes(), paths[end - 1].as_bytes());
         let depth = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let words = members[begin..end].iter().map(Vec::len).sum();
-        Split { words, begin: std::cmp::Reverse(begin), end, depth }
+        TreeSplit { words, begin: std::cmp::Reverse(begin), end, depth }
     };
     let (mut heap, mut found) = (BinaryHeap::new(), Vec::new());
     if paths.len() > 1 {

@@ -2,7 +2,7 @@
 
 use crate::classes::counts::Counts;
 use crate::classes::exchange::Exchange;
-use crate::classes::graph::Graph;
+use crate::classes::graph::BigramGraph;
 use crate::classes::hierarchy;
 use crate::error::Error;
 use crate::features::template::Template;
@@ -80,7 +80,7 @@ impl PyClassExchange {
     fn new(py: Python<'_>, counts: &PyBigramCounts, n_classes: usize, min_count: u64) -> PyResult<Self> {
         let counts = &counts.inner;
         run(py, 1, || {
-            let graph = Graph::new(counts, min_count)?;
+            let graph = BigramGraph::new(counts, min_count)?;
             Ok::<_, Error>(PyClassExchange { inner: Exchange::new(graph, n_classes)? })
         })?
         .map_err(PyErr::from)
