@@ -25,7 +25,7 @@ GROUPS = {
     "Data, models and speed": (
         ("convert", "convert", "Convert a corpus or a model to another format."),
         ("encode", "encode", "Encode a corpus that does not fit in memory as shards."),
-        ("classes", "classes", "Learn classes of words from raw text, as features for tagwise train."),
+        ("classes", "classes", "Learn word classes from raw text, as features for tagwise train."),
         ("pretrained", "pretrained", "List the pretrained taggers with their corpora and scores."),
         ("bench", "bench", "Measure the speed of training and tagging on this machine."),
     ),

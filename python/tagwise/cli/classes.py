@@ -168,7 +168,7 @@ def classes(
     passes: int,
     n_jobs: int | None,
 ) -> None:
-    """Learn classes of words from raw text, as features for tagwise train.
+    """Learn word classes from raw text, as features for tagwise train.
 
     FILES are texts in any format, patterns, or bundled corpora. Labels are not used. Words that occur in the same
     contexts get the same class, so that a rare word shares the weights of frequent words. Text is read as a stream and
@@ -179,7 +179,7 @@ def classes(
       tagwise classes 'raw/*.txt' -o words.classes
       tagwise train train.txt -o model.tagwise \\
           --features default+classes:words.classes
-      tagwise classes ewt-pos wnut17-ner --classes 500 -o words.classes
+      tagwise classes ewt-pos wnut17-ner -o words.classes
       tagwise inspect words.classes --word London
     """
     from tagwise.cli.train import check_output
