@@ -20,7 +20,7 @@ from tagwise.cli.help import in_options
 #: In the order in which people use them.
 COMMANDS = [
     *("train", "tag", "eval", "errors", "explain", "inspect", "compare", "annotate", "serve"),
-    *("convert", "encode", "classes", "pretrained", "bench"),
+    *("split", "convert", "encode", "classes", "pretrained", "bench"),
 ]
 PAGES = ["", *COMMANDS]
 WIDE = 1000

@@ -44,6 +44,7 @@ def test_every_option_has_a_check() -> None:
         test_options_classes,
         test_options_compare,
         test_options_encode,
+        test_options_files,
         test_options_others,
         test_options_pretrained,
         test_options_reading,
@@ -55,6 +56,7 @@ def test_every_option_has_a_check() -> None:
     assert test_options_classes.test_options
     assert test_options_compare.test_options
     assert test_options_encode.test_options
+    assert test_options_files.test_options
     assert test_options_others.test_options
     assert test_options_pretrained.test_options
     assert test_options_reading.test_options

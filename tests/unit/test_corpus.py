@@ -179,7 +179,7 @@ class TestConll:
             (b"a\tX\n\nb\tX\nc\xff\tX\n", 4, "not valid UTF-8"),
             (b"a\tX\nb\0\tX\n", 2, "NUL"),
             (b"a\tX\nb\rc\tX\n", 2, "carriage return"),
-            ("a\tX\n".encode("utf-16"), 1, "NUL"),
+            ("a\tX\n".encode("utf-16-le"), 1, "NUL"),
         ],
     )
     def test_errors_name_file_line_and_remedy(

@@ -88,7 +88,7 @@ def test_natural_text_is_detected_as_text(seed: int) -> None:
     if not sentences:
         return
     text = "".join(" ".join(s.tokens) + "\n" * draw.choice([1, 1, 2]) for s in sentences)
-    assert open_sentences(io.StringIO(text))[0] == "text"
+    assert open_sentences(io.StringIO(text))[0] in ("text", "raw")
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_natural_text_is_detected_as_text(seed: int) -> None:
     ],
 )
 def test_short_texts_are_detected_as_text(text: str) -> None:
-    """A few lines are not enough evidence of columns."""
-    assert open_sentences(io.StringIO(text))[0] == "text"
+    """A few lines are not enough evidence of columns. Text without standing punctuation is not tokenized."""
+    assert open_sentences(io.StringIO(text))[0] == ("text" if " .\n" in text else "raw")
 
 
 def test_tag_reports_ragged_rows_by_line(tmp_path: Path) -> None:

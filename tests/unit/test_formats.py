@@ -372,7 +372,7 @@ def test_formats_are_chosen_by_suffix_or_name(tmp_path: Path) -> None:
     write(c, tmp_path / "c.txt")
     assert (tmp_path / "c.txt").read_text() == "a\tX\nb\tY\n\n"
     for call in (lambda: read(stream(""), "xml"), lambda: write(c, stream(""), "xml")):
-        refused(r"format='xml' is unknown\. Use one of conll, conllu, jsonl, text", call)
+        refused(r"format='xml' is unknown\. Use one of conll, conllu, csv, label-studio, jsonl", call)
 
 
 def test_comments_with_tabs_do_not_hide_the_format() -> None:
@@ -384,7 +384,7 @@ def test_comments_with_tabs_do_not_hide_the_format() -> None:
 def test_detection_reads_a_bounded_prefix() -> None:
     """Detection reads at most a few thousand characters of a pipe that never ends its line."""
     format, sentences = open_sentences(stream("word " * 1500 + "\n" + "x\n\n"))
-    assert format == "text"
+    assert format == "raw"
     assert [len(s) for s in sentences] == [1500, 1]
 
 
@@ -546,8 +546,8 @@ def test_options_that_a_format_lacks_are_rejected() -> None:
     text = "a b\nc d e f\n"
     refused(
         r"format='text' has no option 'tokenizer'\. It has no options of its own\. "
-        r"Pass format='spans' or format='raw'\.",
-        lambda: tw.read(stream(text), tokenizer=str.split),
+        r"Pass format='label-studio' or format='spans' or format='doccano' or format='prodigy' or format='raw'\.",
+        lambda: tw.read(stream(text), "text", tokenizer=str.split),
     )
     refused(
         r"format='conll' has no option 'seperator' \(did you mean 'separator'\?\)\. "

@@ -257,7 +257,7 @@ def test_texts_of_other_formats() -> None:
     ("lines", "message"),
     [
         (["{"], "<stream>:1: not valid JSON"),
-        (["[]"], "<stream>:1: '\\[\\]' is not an object with a text"),
+        (["[3]"], "<stream>:1: '\\[3\\]' is not an object with a text"),
         (['{"text": 3}'], "is not an object with a text"),
         (['{"text": "a", "spans": 3}'], "<stream>:1: 'spans' is '3', not an array"),
         (

@@ -92,10 +92,9 @@ def test_text_streams_are_checked_too() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"a\nb\n\xff\n", r"n:3: not valid UTF-8 \(byte 0xff\)\. Convert the file to UTF-8"),
-        (b"\xff\xfea\n", r"n:1: not valid UTF-8 \(byte 0xff, probably UTF-16\)"),
-        (b"\xfe\xffa\n", r"n:1: not valid UTF-8 \(byte 0xfe, probably UTF-16\)"),
-        (b"a\n\0\n", r"n:2: a NUL byte\. The file is binary, damaged or UTF-16"),
+        (b"a\nb\n\xff\n", r"n:3: not valid UTF-8 \(byte 0xff\)\. Pass the encoding of the file"),
+        (b"\xff\xfea\n", r"n:1: not valid UTF-8 \(byte 0xff\)"),
+        (b"a\n\0\n", r"n:2: a NUL byte\. The file is binary or damaged, or UTF-16 without"),
         (b"a\nb\rc\n", r"n:2: a carriage return inside a line\. End lines with"),
     ],
 )
@@ -108,7 +107,7 @@ def test_undecodable_bytes_are_reported_by_line(data: bytes, message: str) -> No
 
 def test_codecs_without_error_positions() -> None:
     """Not every codec reports the offending byte."""
-    with pytest.raises(CorpusError, match=r"(?s)n:2: not valid IDNA \(.*\)\. Convert the file to UTF-8"):
+    with pytest.raises(CorpusError, match=r"(?s)n:2: not valid IDNA \(.*\)\. Pass encoding="):
         list(text_chunks(iter([b"a\n", b"xn--a-\n"]), "n", check_encoding("idna")))
 
 
@@ -120,10 +119,12 @@ def test_line_ends_and_byte_order_marks_are_removed() -> None:
     assert list(text_chunks(iter([]), "n")) == []
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "no-such", "utf-32", "cp037", 3, "\0"])
-def test_encodings_without_ascii_are_refused(encoding: Any) -> None:
-    """A newline must be the byte 10 and nothing else."""
-    with pytest.raises(CorpusError, match=r"is unknown or does not contain ASCII\. Use 'utf-8', 'latin-1'"):
+@pytest.mark.parametrize("encoding", ["no-such", "rot13", "hex", 3, "\0"])
+def test_unknown_encodings_are_refused(encoding: Any) -> None:
+    """Names of no codec, and of codecs that are not encodings of text."""
+    with pytest.raises(
+        CorpusError, match=r"is not a known encoding of text\. Use encoding='utf-8', 'utf-16'"
+    ):
         check_encoding(encoding)
 
 

@@ -173,7 +173,12 @@ def unknown(command: str, options: Mapping[str, set[str]], targets: set[str]) ->
                 continue
             given = [word.split("=")[0] for word in part[2:] if re.match(r"--[a-z]|-[a-z]$", word)]
             out += [f"tagwise {part[1]} {word}" for word in given if word not in known]
-            if part[1] == "compare" and part[2:3] and re.match(r"[a-z]", part[2]) and part[2] not in PRESETS:
+            if (
+                part[1] == "compare"
+                and part[2:3]
+                and re.fullmatch(r"[a-z][\w-]*", part[2])
+                and part[2] not in PRESETS
+            ):
                 out.append(f"tagwise compare {part[2]}")
         elif part[:1] == ["make"]:
             out += [f"make {word}" for word in part[1:] if "=" not in word and word not in targets]

@@ -23,6 +23,7 @@ GROUPS = {
         ("serve", "serve", "Serve models over HTTP."),
     ),
     "Data, models and speed": (
+        ("split", "split", "Split a corpus into random parts, such as train, dev and test."),
         ("convert", "convert", "Convert a corpus or a model to another format."),
         ("encode", "encode", "Encode a corpus that does not fit in memory as shards."),
         ("classes", "classes", "Learn word classes from raw text, as features for tagwise train."),

@@ -12,7 +12,15 @@ from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.parameters import meant
 from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option, say
-from tagwise.cli.files import bundled_corpus, corpus_options, names_of, read_corpus
+from tagwise.cli.files import (
+    bundled_corpus,
+    corpus_options,
+    held,
+    names_of,
+    read_corpus,
+    text_form,
+    text_options,
+)
 from tagwise.cli.help import DATA, LEARNER, Command
 from tagwise.cli.models import load_model
 from tagwise.corpus import schemes
@@ -34,7 +42,9 @@ def sentences_of(corpus: str, form: str | None, columns: str | None, label: str 
     if bundled is not None:
         return bundled
     names, label = names_of(columns, label)
-    return read(corpus, form, columns=names, label=label or "label", optional_label=True)
+    form = text_form(form) or ("raw" if held("raw") else None)
+    encoding = held("encoding")
+    return read(corpus, form, columns=names, label=label or "label", encoding=encoding, optional_label=True)
 
 
 # Groups of options.
@@ -147,6 +157,7 @@ def run_simulation(
 @click.option("--dev", metavar="DEV", help="Labelled corpus to score while you label.", panel=DATA)
 @click.option("--fresh", is_flag=True, help="Ignore labels that the sentences already have.", panel=DATA)
 @corpus_options
+@text_options
 @click.option(
     "--model",
     metavar="MODEL",

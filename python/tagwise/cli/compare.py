@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -36,7 +37,14 @@ from tagwise.base.terminal import as_text, plain, table
 from tagwise.base.writing import write_text
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.encode import parse_memory
-from tagwise.cli.files import address_option, backend_option, read_corpus, require
+from tagwise.cli.files import (
+    address_option,
+    backend_option,
+    encoding_option,
+    label_options,
+    read_corpus,
+    require,
+)
 from tagwise.cli.help import DATA, HELP, MACHINE, OUTPUT, RESUMING, Command, command_line, in_options
 from tagwise.cli.train import check_output
 from tagwise.corpus.sentence import Corpus
@@ -101,6 +109,17 @@ def files_as_corpus(
         read_corpus(path, None, columns, None, part=part) for part, path in parts if path is not None
     )
     return {Path(train).name: data}
+
+
+def crossed(path: str, others: Sequence[object], columns: str | None, folds: int | None) -> dict[str, Data]:
+    """Return a file as a corpus for cross-validation."""
+    if any(others):
+        raise click.UsageError(
+            f"{path} is cross-validated, so it cannot be combined with --corpus, --train, --test, --dev or --seeds. "
+            "Omit them"
+        )
+    corpus = read_corpus(path, None, columns, None, part="train")
+    return resolve_corpora({Path(path).name: corpus}, folds=HELD_OUT if folds is None else folds)
 
 
 def against_of(name: str | None, chosen: Preset, cells: Sequence[Cell]) -> str | None:
@@ -249,18 +268,19 @@ else:
     _Choice = click.Choice  # not generic before click 8.2
 
 
-class PresetName(_Choice):
-    """Name of a preset. The error for another name suggests the closest one."""
+class PresetOrFile(_Choice):
+    """Name of a preset, or of a file to cross-validate on. The error for another name suggests the closest preset."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name, or fail."""
-        if value not in self.choices:
-            self.fail(f"no preset is named {value!r}{meant(value, self.choices)}. See --list.", param, ctx)
+        if value not in self.choices and not os.path.isfile(value):
+            hint = meant(value, self.choices)
+            self.fail(f"no preset or file is named {value!r}{hint}. See --list.", param, ctx)
         return str(value)
 
 
 @click.command(cls=Command)
-@click.argument("preset", metavar="[PRESET]", type=PresetName(list(PRESETS)), default="bundled")
+@click.argument("preset", metavar="[PRESET|FILE]", type=PresetOrFile(list(PRESETS)), default="bundled")
 @click.option(
     "--corpus",
     "names",
@@ -284,6 +304,8 @@ class PresetName(_Choice):
     help="Names of the columns of your files, such as word,pos,label.",
     panel=DATA,
 )
+@encoding_option
+@label_options
 @click.option(
     "--size",
     "sizes",
@@ -338,9 +360,10 @@ class PresetName(_Choice):
 )
 @click.option(
     "--folds",
-    type=click.IntRange(min=1, max=HELD_OUT),
+    type=click.IntRange(min=1),
     metavar="N",
-    help=f"With --tune, score on N of {HELD_OUT} folds of the training sentences instead of the dev parts.",
+    help=f"Number of folds for the cross-validation of FILE. Without FILE and with --tune, score on N of {HELD_OUT} "
+    "folds of the training sentences instead of the dev parts.",
     panel=LEARNERS,
 )
 @click.option(
@@ -465,8 +488,8 @@ def compare(
     """Train several learners on corpora and compare their scores.
 
     Without arguments, every learner is trained on the bundled corpora, in under two minutes. PRESET names another
-    experiment: see --list. Options replace the settings of the preset. Results are cached, so an interrupted
-    comparison continues where it stopped.
+    experiment: see --list. FILE is a labelled corpus for cross-validation. Options replace the settings of the preset.
+    Results are cached, so an interrupted comparison continues where it stopped.
 
     \b
     Examples:
@@ -475,12 +498,14 @@ def compare(
           --size 300 --size 1000
       tagwise compare --train train.txt --test test.txt \\
           -f S3 -o table.csv
+      tagwise compare data.csv --folds 5 --learner crf
       tagwise compare --corpus wnut17-ner --learner crf \\
           --learner memm --tune l2=0.01,0.1,1
       tagwise compare spanish-ner --workers 2 --against crf
       tagwise compare spanish-ner --backend ray --address auto
     """
-    chosen: Preset = PRESETS[preset]
+    file = None if preset in PRESETS else preset
+    chosen: Preset = PRESETS["bundled" if file is not None else preset]
     for path in outputs:
         check_output(path)
     if report:
@@ -488,8 +513,8 @@ def compare(
     if preset == "losses":
         show_losses(outputs, report)
         return
-    own = files_as_corpus(train, test, dev_file, columns)
-    if names or own:
+    own = files_as_corpus(train, test, dev_file, columns) if file is None else {}
+    if names or own or file is not None:
         chosen = replace(chosen, corpora=names, limits={}, held=None)
     if dev_file is not None:
         chosen = replace(chosen, dev=True, track=True)
@@ -511,22 +536,30 @@ def compare(
     for name in settings:
         if not any(learner.accepted({name: None}) for learner in compared):
             raise click.BadParameter(unknown_parameter(name, compared), param_hint="--set")
-    data = {**resolve_corpora(chosen.corpora, chosen.limits, chosen.held), **resolve_corpora(own)}
+    if file is not None:
+        data = crossed(file, (names, train, test, dev_file, seeds), columns, folds)
+        chosen = replace(chosen, seeds=HELD_OUT if folds is None else folds)
+    else:
+        data = {**resolve_corpora(chosen.corpora, chosen.limits, chosen.held), **resolve_corpora(own)}
     if grid:
         chosen = tuned(chosen, compared, grid, data)
-    if folds is not None:
+    if folds is not None and file is None:
         if not chosen.tune:
             raise click.UsageError(
-                "--folds requires --tune. Add values to choose from, such as --tune l2=0.1,1"
+                "--folds requires a FILE to cross-validate, or --tune. Add FILE, or values such as --tune l2=0.1,1"
+            )
+        if folds > HELD_OUT:
+            raise click.BadParameter(
+                f"{folds} is more than {HELD_OUT}, the number of folds for --tune", param_hint="--folds"
             )
         chosen = replace(chosen, folds=folds)
     cells = chosen.cells(list(data), losses)
     base = against_of(against, chosen, cells)
 
     comparison = Comparison(
-        title=f"tagwise compare {', '.join(data) if names or own else preset}",
+        title=f"tagwise compare {', '.join(data) if names or own or file else preset}",
         caption=chosen.caption(),
-        tests={name: parts.test for name, parts in data.items()},
+        tests={name: parts.test for name, parts in data.items() if not parts.folds},
         against=base,
         published=chosen.published,
         note=chosen.note,

@@ -9,7 +9,14 @@ import rich_click as click
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.cli.app import debug_option
-from tagwise.cli.files import bundled_corpus, corpus_options, names_of, read_sentences
+from tagwise.cli.files import (
+    bundled_corpus,
+    corpus_options,
+    label_options,
+    names_of,
+    read_sentences,
+    with_mapped,
+)
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.corpus.formats import FORMATS, write
 from tagwise.corpus.schemes import convert as convert_labels
@@ -64,6 +71,7 @@ def convert_model(source: str, target: str, form: str | None, corpus: bool) -> N
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="[OUT]", default="-")
 @corpus_options
+@label_options
 @click.option(
     "--to",
     "target_format",
@@ -121,7 +129,7 @@ def convert(
         )
     bundled = bundled_corpus(source, "train", label)
     if bundled is not None:
-        sentences: Iterator[Sentence] = iter(bundled)
+        sentences = with_mapped(iter(bundled), source)
     else:
         names, label = names_of(columns, label)
         _, sentences = read_sentences(source, form, names, label or "label")

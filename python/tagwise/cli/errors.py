@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tagwise.base.terminal import as_text
 from tagwise.cli.app import debug_option
-from tagwise.cli.files import corpus_options, read_corpus
+from tagwise.cli.files import corpus_options, label_options, read_corpus
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, load_model
 
@@ -19,6 +19,7 @@ from tagwise.cli.models import function_options, load_model
 @click.argument("model", metavar="MODEL")
 @click.argument("source", metavar="FILE")
 @corpus_options
+@label_options
 @click.option(
     "--top",
     type=click.IntRange(min=1),

@@ -11,7 +11,7 @@ from rich.console import Console
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.terminal import visible
 from tagwise.cli.app import debug_option
-from tagwise.cli.files import corpus_options, read_corpus
+from tagwise.cli.files import corpus_options, label_options, read_corpus
 from tagwise.cli.help import MODEL, OUTPUT, Command
 from tagwise.cli.models import function_options, load_model, names_model, need_probabilities
 from tagwise.corpus.sentence import Corpus
@@ -86,6 +86,7 @@ def _scored(
 @click.argument("first", metavar="GOLD|MODEL")
 @click.argument("second", metavar="[PREDICTED|TEST]", required=False)
 @corpus_options
+@label_options
 @click.option(
     "--confusion",
     type=click.IntRange(min=0),

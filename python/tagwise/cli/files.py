@@ -9,15 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, TypeVar, cast
 
 import rich_click as click
+from click import get_current_context
 
 from tagwise.base.exceptions import CorpusError, file_error
 from tagwise.base.extensions import backends
 from tagwise.base.parameters import meant
 from tagwise.cli.help import DATA, MACHINE
 from tagwise.corpus.bundled import list_corpora, load_corpus
+from tagwise.corpus.columns import LABELS
 from tagwise.corpus.formats import FORMATS, open_sentences
+from tagwise.corpus.labels import mapped
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.source_lines import Raw
+from tagwise.corpus.text.spans import POLICIES
 
 PARTS = ("train", "dev", "test")
 MAGIC = b"tagwise\n"
@@ -57,9 +61,120 @@ def corpus_options(command: Decorated) -> Decorated:
             help="Names of the columns, such as word,pos,label. The name _ skips a column.",
             panel=DATA,
         ),
+        encoding_option,
     ):
         command = option(command)
     return command
+
+
+#: Prefix of the keys under which a context holds the values of options that only the functions of this module use.
+_READING = "tagwise.reading."
+
+
+def _hold(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    context.meta[_READING + str(parameter.name)] = value
+    return value
+
+
+def held(name: str) -> Any:
+    """Return the value of an option that the context of the running command holds, or None."""
+    context = get_current_context(silent=True)
+    return None if context is None else context.meta.get(_READING + name)
+
+
+def encoding_option(command: Decorated) -> Decorated:
+    """Add ``--encoding``, which `read_sentences` uses."""
+    return click.option(
+        "--encoding",
+        metavar="NAME",
+        expose_value=False,
+        callback=_hold,
+        show_default="UTF-8, or UTF-16 by its mark",
+        help="Encoding of the files, such as latin-1.",
+        panel=DATA,
+    )(command)
+
+
+def _mapping(context: click.Context, parameter: click.Parameter, value: str | None) -> dict[str, str] | None:
+    """Parse ``name=name,name=name``."""
+    found: dict[str, str] = {}
+    for pair in (value or "").split(","):
+        old, sign, new = (part.strip() for part in pair.partition("="))
+        if value is not None and not (old and sign and new):
+            raise click.BadParameter(f"{pair!r}: expected OLD=NEW, such as person=PER,location=LOC")
+        if old in found:
+            raise click.BadParameter(f"{old!r} occurs twice. Give each label one new name")
+        if old:
+            found[old] = new
+    return _hold(context, parameter, found or None)  # type: ignore[no-any-return]
+
+
+def label_options(command: Decorated) -> Decorated:
+    """Add options on the labels of corpora, which `read_sentences` uses."""
+    for option in (
+        click.option(
+            "--misaligned",
+            type=click.Choice(POLICIES),
+            metavar="ACTION",
+            expose_value=False,
+            callback=_hold,
+            show_default="error",
+            help="Treatment of spans that do not begin and end at tokens: error, expand, shrink or drop.",
+            panel=DATA,
+        ),
+        click.option(
+            "--label-names",
+            metavar="NAMES",
+            expose_value=False,
+            callback=_hold,
+            help="Names of labels that are numbers in the file, such as O,B-PER,I-PER, beginning with that of 0.",
+            panel=DATA,
+        ),
+        click.option(
+            "--map-labels",
+            metavar="OLD=NEW",
+            expose_value=False,
+            callback=_mapping,
+            help="New names for labels, such as person=PER,location=LOC. The name O removes a label.",
+            panel=DATA,
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def text_options(command: Decorated) -> Decorated:
+    """Add the options on plain text, which `text_form` uses."""
+    for option in (
+        click.option(
+            "--pretokenized",
+            is_flag=True,
+            expose_value=False,
+            callback=_hold,
+            help="Plain text is tokenized already: split it at spaces only.",
+            panel=DATA,
+        ),
+        click.option(
+            "--raw",
+            is_flag=True,
+            expose_value=False,
+            callback=_hold,
+            help="Plain text is not tokenized: split it with the tokenizer.",
+            panel=DATA,
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def text_form(form: str | None, raw: bool | None = None) -> str | None:
+    """Return the format that ``--raw``, ``--pretokenized`` and ``--format`` ask for, or None to detect it."""
+    raw, pretokenized = held("raw") if raw is None else raw, held("pretokenized")
+    if raw and pretokenized:
+        raise click.UsageError("--raw and --pretokenized contradict each other. Omit one of them")
+    if pretokenized and form not in (None, "text"):
+        raise click.UsageError(f"--pretokenized reads plain text, but --format is {form}. Omit one of them")
+    return "text" if pretokenized else form
 
 
 def backend_option(help: str, panel: str, default: str | None = None) -> Callable[[Decorated], Decorated]:
@@ -175,7 +290,7 @@ def read_corpus(
     """
     bundled = bundled_corpus(name, part, label)
     if bundled is not None:
-        return bundled
+        return bundled if held("map_labels") is None else Corpus(with_mapped(iter(bundled), name))
     names, label = names_of(columns, label)
     if tagger is not None and names is None:
         names, trained = model_columns(tagger)
@@ -196,11 +311,58 @@ def check_labelled(corpus: Corpus, kind: str) -> None:
     if not len(corpus):
         raise CorpusError(f"{corpus.source}: the file has no sentences. Give a file with labelled sentences.")
     if corpus.label is None:
+        seen = f"read as {kind} with the columns {', '.join(corpus.columns)}"
+        members = list(dict.fromkeys(key for s in corpus[:20] for key in s.meta or () if key not in _OWN))
+        others = [name for name in (*corpus.columns[1:], *members) if name]
+        if others:
+            seen += f" and the members {', '.join(members)}" if members else ""
+            remedy = f"Name the column of the labels, as in --label {hinted(others)}"
+        elif kind in ("text", "raw"):
+            remedy = (
+                "Plain text has no labels. For a file with columns use --format conll or --format csv, and name them "
+                "with --columns"
+            )
+        else:
+            remedy = "Add labels to the file, or name the columns with --columns and --label"
+        raise CorpusError(f"{corpus.source}: no column is the label. The file was {seen}. {remedy}.")
+
+
+#: Keys of `Sentence.meta` that are no members of a file.
+_OWN = ("text", "continued")
+
+
+def hinted(names: Sequence[str]) -> str:
+    """Return the name that is most likely a column of labels."""
+    usual = [name for name in names if name.casefold() in LABELS]
+    return next((name for name in usual if "ner" in name.casefold()), [*names, *usual][-1])
+
+
+def with_mapped(sentences: Iterator[Sentence], source: str) -> Iterator[Sentence]:
+    """Yield sentences with the label names of ``--map-labels``.
+
+    Every name has to occur in the first file of a command. A later one, such as a test part, may lack some.
+    """
+    mapping = held("map_labels")
+    if mapping is None:
+        yield from sentences
+        return
+    seen: set[str] = set()
+    labels: set[str] = set()
+    for sentence in sentences:
+        if sentence.label is None:
+            yield sentence
+            continue
+        own = list(sentence.labels)
+        labels.update(own)
+        yield sentence.with_labels(mapped(own, mapping, seen))
+    missing = [name for name in mapping if name not in seen]
+    if missing and not held("mapped"):
+        known = sorted({y.partition("-")[2] or y for y in labels} | labels)
         raise CorpusError(
-            f"{corpus.source}: no column is the label. The file was read as {kind} with the columns "
-            f"{', '.join(corpus.columns)}. For a file with columns use --format conll, and name them with --columns "
-            "and --label."
+            f"{source}: --map-labels: no label is named {missing[0]!r}{meant(missing[0], known)}. The labels are "
+            f"{', '.join(sorted(labels)) or 'missing'}."
         )
+    get_current_context().meta[_READING + "mapped"] = True
 
 
 def read_sentences(
@@ -210,12 +372,24 @@ def read_sentences(
     label: str | None,
     raw: Raw | None = None,
     among: Sequence[str] = (),
+    encoding: str | None = None,
 ) -> tuple[str, Iterator[Sentence]]:
     """Return the format of a file, detected `among` the given ones, and its sentences as a stream.
 
-    Sentences have no labels if `label` is None.
+    Sentences have no labels if `label` is None. The options of `encoding_option` and `label_options` are applied.
     """
-    return open_sentences(input_of(name), form, columns=names, label=label, raw=raw, among=among)
+    given = {key: held(key) for key in ("label_names", "misaligned")}
+    kind, sentences = open_sentences(
+        input_of(name),
+        form,
+        columns=names,
+        label=label,
+        encoding=encoding or held("encoding"),
+        raw=raw,
+        among=among,
+        options={key: value for key, value in given.items() if value is not None},
+    )
+    return kind, with_mapped(sentences, name)
 
 
 def is_model(path: str) -> bool:

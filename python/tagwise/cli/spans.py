@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import rich_click as click
+
 from tagwise.cli.stream import batches
 from tagwise.corpus.labels import text as label_text
 from tagwise.corpus.schemes import has_chunks
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.text import raw_text, span_jsonl
+from tagwise.corpus.text import doccano, label_studio, prodigy, raw_text, span_jsonl
+from tagwise.corpus.text.prodigy import format_prodigy
 from tagwise.corpus.text.raw_text import format_raw
 from tagwise.corpus.text.span_jsonl import Records, text_of
 from tagwise.corpus.text.spans import text_spans
@@ -46,8 +49,54 @@ def as_marked(chunked: bool, marginals: bool) -> SpanWriter:
     return write
 
 
+def as_doccano(chunked: bool, marginals: bool) -> SpanWriter:
+    """Return a writer of JSONL for doccano, which has no place for probabilities."""
+    if marginals:
+        raise click.UsageError("--marginals: doccano files have no probabilities. Use --output-format spans")
+    format_record = Records(chunked, render=doccano.render)
+
+    def write(sentence: Sentence, spans: list[TokenSpan]) -> str:
+        return format_record(sentence, [(label_text(y), begin, end) for y, begin, end, _ in spans])
+
+    return write
+
+
+def as_prodigy(chunked: bool, marginals: bool) -> SpanWriter:
+    """Return a writer of JSONL for Prodigy, one sentence per line."""
+
+    def write(sentence: Sentence, spans: list[TokenSpan]) -> str:
+        chances = [p for *_, p in spans] if marginals else None
+        found = [(label_text(y), begin, end) for y, begin, end, _ in spans]
+        return format_prodigy(sentence, chunked, found, chances)
+
+    return write
+
+
+class TaskWriter:
+    """Writer of an array of tasks for Label Studio, with the spans as predictions."""
+
+    def __init__(self, chunked: bool, marginals: bool) -> None:
+        self.marginals = marginals
+        self.tasks = label_studio.Tasks("predictions")
+        self.records = Records(chunked, render=self.tasks)
+
+    def __call__(self, sentence: Sentence, spans: list[TokenSpan]) -> str:
+        chances = [p for *_, p in spans] if self.marginals else None
+        return self.records(sentence, [(label_text(y), begin, end) for y, begin, end, _ in spans], chances)
+
+    def end(self) -> str:
+        """Return the end of the array."""
+        return self.tasks.end()
+
+
 #: Writers by format.
-TEXTS: dict[str, Callable[[bool, bool], SpanWriter]] = {span_jsonl.NAME: as_record, raw_text.NAME: as_marked}
+TEXTS: dict[str, Callable[[bool, bool], SpanWriter]] = {
+    span_jsonl.NAME: as_record,
+    raw_text.NAME: as_marked,
+    doccano.NAME: as_doccano,
+    prodigy.NAME: as_prodigy,
+    label_studio.NAME: TaskWriter,
+}
 
 
 def texts_written(
@@ -68,3 +117,5 @@ def texts_written(
                 [span for span in spans if span[3] is None or span[3] >= min_probability] for spans in found
             ]
         yield "".join(write(sentence, spans) for sentence, spans in zip(batch, found))
+    if isinstance(write, TaskWriter):
+        yield write.end()

@@ -12,7 +12,15 @@ from click import get_current_context
 
 from tagwise.base.exceptions import ParameterError, TagwiseError
 from tagwise.cli.app import debug_option
-from tagwise.cli.files import bundled_corpus, model_columns, n_jobs_option, names_of, read_sentences
+from tagwise.cli.files import (
+    bundled_corpus,
+    encoding_option,
+    held,
+    model_columns,
+    n_jobs_option,
+    names_of,
+    read_sentences,
+)
 from tagwise.cli.help import DATA, OUTPUT, Command, in_options
 from tagwise.cli.labelling import Labelling
 from tagwise.cli.models import device_option, function_options, load_model, need_probabilities
@@ -29,6 +37,7 @@ from tagwise.corpus.pretokenized import format_text
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.streams import fail, writer
+from tagwise.corpus.tables import TableWriter
 from tagwise.corpus.text import raw_text, span_jsonl
 from tagwise.decoding.lookback import DocumentState
 
@@ -73,6 +82,30 @@ def as_text(sentence: Sentence, labelling: Labelling) -> str:
     return "\t".join([*path, line])
 
 
+def as_csv() -> Callable[[Sentence, Labelling], str]:
+    """Return a function that writes a table with a header: the columns, the label and its probability."""
+    rows = TableWriter()
+
+    def write(sentence: Sentence, labelling: Labelling) -> str:
+        fields = {**sentence.fields, _fresh("predicted", sentence.fields): list(labelling.labels)}
+        if labelling.probabilities is not None:
+            fields[_fresh("probability", fields)] = [f"{p:.4f}" for p in labelling.probabilities]
+        for name, value in (("score", labelling.score), ("path_probability", labelling.probability)):
+            if value is not None:
+                fields[_fresh(name, fields)] = [f"{value:.6f}"] * len(sentence)
+        return rows(Sentence(fields, doc=sentence.doc, line=sentence.line))
+
+    return write
+
+
+def refuse_parquet() -> Callable[[Sentence, Labelling], str]:
+    """Refuse Parquet as an output of other formats, because it is not text."""
+    raise click.UsageError(
+        "--output-format parquet: only a Parquet input is written as Parquet. Write jsonl, and convert it with "
+        "tagwise convert"
+    )
+
+
 def conllu_writer(column: str) -> Callable[[Sentence, Labelling], str]:
     """Return a function that writes CoNLL-U with the label in `column`."""
 
@@ -103,6 +136,8 @@ WRITERS: dict[str, Callable[[str | None], Callable[[Sentence, Labelling], str]]]
     "conllu": lambda label: conllu_writer(label if label in ("upos", "xpos") else "upos"),
     "jsonl": lambda _: as_jsonl,
     "text": lambda _: as_text,
+    "csv": lambda _: as_csv(),
+    "parquet": lambda _: refuse_parquet(),
 }
 
 
@@ -249,9 +284,16 @@ def written(
     "--raw",
     "untokenized",
     is_flag=True,
-    help="Read text without tokens: one text per line, or JSONL with a member text. Write JSONL with spans.",
+    help="The input is text without tokens: one text per line, or JSON with texts. Write JSONL with spans.",
     panel=DATA,
 )
+@click.option(
+    "--pretokenized",
+    is_flag=True,
+    help="The input is tokenized text: one sentence per line, tokens separated by spaces. Write word/LABEL.",
+    panel=DATA,
+)
+@encoding_option
 @click.option(
     "--columns",
     metavar="NAMES",
@@ -309,6 +351,7 @@ def tag(
     output: str,
     form: str | None,
     untokenized: bool,
+    pretokenized: bool,
     output_format: str | None,
     columns: str | None,
     replace: bool,
@@ -327,8 +370,9 @@ def tag(
     """Label text or a corpus with a model.
 
     The output is the input, line by line, with a label appended to every token. INPUT is a corpus, by default stdin.
-    It is processed as a stream in constant memory. Plain text has one sentence per line, with tokens separated by
-    spaces. With --raw it is text as people write it, and the output is one JSON object per text.
+    It is processed as a stream in constant memory. Plain text goes through the tokenizer, and the output is one JSON
+    object per text, with spans and their offsets. Text whose punctuation stands alone is tokenized already: it is split
+    at spaces, and the output is word/LABEL. --raw and --pretokenized decide explicitly.
 
     INPUT can also be a pattern if the output is a folder. Files appear there only when they are complete, and the
     same command run again skips them.
@@ -337,16 +381,25 @@ def tag(
     Examples:
       tagwise tag model.tagwise input.txt > tagged.txt
       zcat big.txt.gz | tagwise tag model.tagwise --marginals
-      echo "The cat sat ." | tagwise tag en-pos --format text
-      echo "I love London !" | tagwise tag en-ner-demo \\
-          --format text --min-probability 0.5
-      echo "Peter flew to London." | tagwise tag en-pos --raw
+      echo "Peter flew to London." | tagwise tag en-ner-demo
+      echo "The cat sat ." | tagwise tag en-pos
+      echo "I love London" | tagwise tag en-ner-demo \\
+          --pretokenized --min-probability 0.5
       tagwise tag model.tagwise 'in/*.{conll,parquet}' -o out/
       tagwise tag model.tagwise 'in/*.conll' -o out/ \\
           --backend ray --address auto
     """
+    form = pretokenized_form(form, untokenized, pretokenized)
     options = TagOptions(
-        form, untokenized, output_format, columns, replace, marginals, nbest, min_probability
+        form,
+        untokenized,
+        output_format,
+        columns,
+        replace,
+        marginals,
+        nbest,
+        min_probability,
+        held("encoding"),
     )
     tagger = ready_tagger(model, options, functions, trust, n_jobs, device)
     many = ManyOptions(backend, address, workers, on_error)
@@ -386,17 +439,18 @@ def tag_one(tagger: Any, source: str, output: str, options: TagOptions) -> None:
     names, label = model_columns(tagger)
     column_names = names_of(options.columns, None)[0]
     raw = Raw() if nbest == 1 else None
-    among = (raw_text.NAME, span_jsonl.NAME) if untokenized else ()
+    among = tuple(TEXTS) if untokenized else ()
     bundled = bundled_corpus(source, "test", None)
     if bundled is not None:  # there is no file whose lines could be copied
         if untokenized:
             raise click.UsageError(f"--raw: {source} is tokenized already. Omit --raw")
         kind, sentences, raw = "conll", iter(bundled), None
     else:
-        kind, sentences = read_sentences(source, form_of(form, untokenized), column_names, None, raw, among)
+        chosen = form_of(form, untokenized)
+        kind, sentences = read_sentences(source, chosen, column_names, None, raw, among, options.encoding)
     if untokenized:
         check_untokenized(source, form, kind)
-    target = options.output_format or (span_jsonl.NAME if kind in TEXTS else kind)
+    target = options.output_format or (span_jsonl.NAME if kind == raw_text.NAME else kind)
     if bundled is None and TABLE[kind].unnamed and column_names is None and names is not None:
         sentences = with_column_names(sentences, names, label, source)
     rows = None
@@ -431,6 +485,15 @@ def check_untokenized(source: str, form: str | None, kind: str) -> None:
         raise click.UsageError(
             f"--raw: {source} looks like {named}, which is tokenized already. Omit --raw, or add --format raw"
         )
+
+
+def pretokenized_form(form: str | None, untokenized: bool, pretokenized: bool) -> str | None:
+    """Return the format of the input with ``--pretokenized``, or raise a UsageError if options contradict it."""
+    if pretokenized and untokenized:
+        raise click.UsageError("--raw and --pretokenized contradict each other. Omit one of them")
+    if pretokenized and form not in (None, "text"):
+        raise click.UsageError(f"--pretokenized reads plain text, but --format is {form}. Omit one of them")
+    return "text" if pretokenized else form
 
 
 def form_of(form: str | None, untokenized: bool) -> str | None:

@@ -21,6 +21,7 @@ from tagwise.base.files.sealed import sealed, unsealed
 from tagwise.base.writing import atomic
 from tagwise.cli.app import say
 from tagwise.cli.files import address_option, backend_option, require, workers_option
+from tagwise.corpus.parquet import need_pyarrow, open_parquet
 from tagwise.dataset.shards.encode import expanded
 from tagwise.dataset.shards.files import FORMAT, checksum
 from tagwise.dataset.shards.folder import make_folder
@@ -49,6 +50,7 @@ class TagOptions:
     marginals: bool = False
     nbest: int = 1
     min_probability: float | None = None
+    encoding: str | None = None
 
 
 @dataclass(frozen=True)
@@ -263,22 +265,10 @@ def tag_parquet(tagger: Any, source: str, output: str, options: TagOptions) -> N
                 f"{source}: Parquet files get one column of labels. Omit --"
                 f"{'raw' if name == 'untokenized' else name.replace('_', '-')}"
             )
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ModuleNotFoundError as error:
-        raise TagwiseError(
-            f"{source}: Parquet files need the package pyarrow, which is not installed. Run pip install pyarrow, or "
-            "'tagwise[ray]'"
-        ) from error
+    pa, pq = need_pyarrow(source)
     from tagwise.ray.tagging import Tag
 
-    try:
-        file = pq.ParquetFile(source)
-    except (pa.ArrowException, OSError) as error:
-        raise CorpusError(
-            f"{source}: not a readable Parquet file ({error}). Write the file again."
-        ) from error
+    file = open_parquet(source)
     column = options.columns or next((name for name in TOKENS if name in file.schema_arrow.names), TOKENS[0])
     label = Tag(tagger.model_, column, n_jobs=tagger.get_params()["n_jobs"] or 0)
     schema = file.schema_arrow.append(pa.field(label.output, pa.list_(pa.string())))

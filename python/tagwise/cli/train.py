@@ -21,6 +21,7 @@ from tagwise.cli.files import (
     address_option,
     backend_option,
     corpus_options,
+    label_options,
     n_jobs_option,
     read_corpus,
     require,
@@ -120,6 +121,7 @@ def print_parameters(context: click.Context, _: click.Parameter, requested: bool
     panel=DATA,
 )
 @corpus_options
+@label_options
 @click.option("-o", "--output", metavar="MODEL", required=True, help="Model file to write.", panel=OUTPUT)
 @click.option(
     "--prune",

@@ -8,6 +8,44 @@ from typing import NamedTuple
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
 from tagwise.corpus.source_lines import Raw
+from tagwise.corpus.streams import File
+
+#: Column names that are recognized if no column is specified, ignoring case.
+TOKENS = ("word", "words", "token", "tokens", "form", "text")
+SENTENCES = (
+    "sentence",
+    "sentence #",
+    "sentence#",
+    "sentence_#",
+    "sentence_id",
+    "sentence id",
+    "sentenceid",
+    "sentence_idx",
+    "sentence_number",
+    "sent",
+    "sent #",
+    "sent_id",
+    "sent_idx",
+    "sid",
+)
+LABELS = (
+    "label",
+    "labels",
+    "tag",
+    "tags",
+    "ner",
+    "ner_tag",
+    "ner_tags",
+    "pos_tags",
+    "chunk_tags",
+    "ner tag",
+    "ner_label",
+    "entity",
+    "bio",
+    "bio_tag",
+    "iob",
+    "iob_tag",
+)
 
 
 class OpenFile(NamedTuple):
@@ -19,6 +57,7 @@ class OpenFile(NamedTuple):
     label: str | None
     optional_label: bool
     raw: Raw | None = None  # buffer for the unmodified lines, on request
+    file: File | None = None  # the file itself, for formats that are not text
 
 
 def check_columns(

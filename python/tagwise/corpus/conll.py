@@ -29,7 +29,7 @@ from tagwise.corpus.streams import (
 DOCSTART = "-DOCSTART-"
 
 
-def _default_columns(k: int, label: str | None) -> tuple[str, ...]:
+def default_columns(k: int, label: str | None) -> tuple[str, ...]:
     """Return names for k unnamed columns: word, pos, chunk, col4, ... The last column becomes the label column."""
     names = ["word", "pos", "chunk", *(f"col{i}" for i in range(4, k + 1))][:k]
     if label is not None and k > 1 and label not in names:
@@ -64,7 +64,7 @@ class Columns:
 
     def set_columns(self, k: int, line: int, row: str) -> None:
         """Fix the column names from the number of columns in the first row."""
-        names = self.declared if self.declared is not None else _default_columns(k, self.label)
+        names = self.declared if self.declared is not None else default_columns(k, self.label)
         if self.declared is not None and len(names) != k:
             if self.optional_label and self.label == names[-1] and len(names) - 1 == k:
                 names = names[:-1]
@@ -96,7 +96,7 @@ class Columns:
             cells = row.split(sep)
             if "" in cells[:k] or (cells[-1] == "" and len(cells) <= k + 1):
                 at = cells.index("")
-                names = self.names or self.declared or _default_columns(k, self.label)
+                names = self.names or self.declared or default_columns(k, self.label)
                 column = names[at] if at < len(names) else f"number {at + 1}"
                 problem = "an empty label" if column == self.label else f"an empty value in column {column}"
                 fail(
@@ -158,13 +158,24 @@ def detect(head: str, rows: list[str]) -> bool:
     """Return whether the first lines of a text are rows of columns: tabs, document marks, or rows of equal width."""
     if any("\t" in row for row in rows) or DOCSTART in head:
         return True
+    if is_prose(rows):
+        return False
     sizes = {sum(map(bool, row.split(" "))) for row in rows}
     blank = len(rows) > 1 and "\n\n" in head.lstrip("\n")
     return len(sizes) == 1 and (blank or len(rows) > 2 or 1 in sizes)
 
 
+#: End of a sentence in text that is not tokenized: a word, its punctuation, and closing quotes or brackets.
+_PROSE = re.compile(r"\w[.!?\u2026]+[\"')\]\u00bb\u201d\u2019]*$")
+
+
+def is_prose(rows: list[str]) -> bool:
+    """Return whether most lines end like a sentence of text that is not tokenized."""
+    return 2 * sum(_PROSE.search(row) is not None for row in rows) > len(rows)
+
+
 #: Typical labels of corpora: O, NN, B-PER, PRP$. The last words of all lines of a text never look like this.
-_LABEL = re.compile(r"O|[A-Z]{2,}[A-Z0-9$]*|[BIOESLU][-_]\w+")
+LABEL = re.compile(r"O|[A-Z]{2,}[A-Z0-9$]*|[BIOESLU][-_]\w+")
 
 
 def ragged(head: str) -> tuple[int, str, int] | None:
@@ -185,7 +196,7 @@ def ragged(head: str) -> tuple[int, str, int] | None:
     if most == len(rows):
         return None
     typical = [cells for _, cells in rows if len(cells) == k]
-    labelled = k > 1 and 2 * most > len(rows) and all(_LABEL.fullmatch(cells[-1]) for cells in typical)
+    labelled = k > 1 and 2 * most > len(rows) and all(LABEL.fullmatch(cells[-1]) for cells in typical)
     has_blocks = k > 1 or (
         "\n\n" in head.strip("\n") and any(b == a + 1 for (a, _), (b, _) in pairwise(rows))
     )

@@ -11,13 +11,16 @@ from typing import Any
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
-from tagwise.corpus import conll, conllu, jsonl, pretokenized
+from tagwise.corpus import conll, conllu, jsonl, parquet, pretokenized, tables
 from tagwise.corpus.columns import OpenFile, check_columns
 from tagwise.corpus.conll import data_lines
+from tagwise.corpus.json_arrays import array_lines, is_array
+from tagwise.corpus.row_checks import checked_rows
 from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.sentence_rows import own_names
 from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.streams import File, fail, open_text, shown, source_name
-from tagwise.corpus.text import raw_text, span_jsonl
+from tagwise.corpus.text import doccano, label_studio, prodigy, raw_text, span_jsonl
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class CorpusFormat:
         write: Writes sentences to a file. Its keyword arguments are the options for writing.
         unnamed: Whether the columns of a file have no names.
         columns: Columns of a file without sentences.
+        binary: Whether a file is not text.
     """
 
     name: str
@@ -43,28 +47,50 @@ class CorpusFormat:
     write: Callable[..., None]
     unnamed: bool = False
     columns: tuple[str, ...] = ()
+    binary: bool = False
 
 
+_LINES = (".jsonl", ".ndjson", ".json")
+_TEXT = ("word", "label")
 TABLE: dict[str, CorpusFormat] = {
     found.name: found
     for found in (
         CorpusFormat(
-            "conll", (".tsv", ".conll"), 3, conll.detect, conll.iter_open, conll.write_conll, unnamed=True
+            "conll", (".tsv", ".conll"), 7, conll.detect, conll.iter_open, conll.write_conll, unnamed=True
         ),
         CorpusFormat(
             "conllu",
             (".conllu",),
-            2,
+            6,
             conllu.detect,
             conllu.iter_open,
             conllu.write_conllu,
             columns=conllu.CONLLU_COLUMNS,
         ),
-        CorpusFormat(jsonl.NAME, (".jsonl", ".ndjson"), 1, jsonl.detect, jsonl.iter_open, jsonl.write_jsonl),
+        CorpusFormat(tables.NAME, (".csv", ".tsv"), 5, tables.detect, tables.iter_open, tables.write_csv),
+        CorpusFormat(
+            label_studio.NAME,
+            (".json",),
+            1,
+            label_studio.detect,
+            label_studio.iter_open,
+            label_studio.write_label_studio,
+            columns=_TEXT,
+        ),
+        CorpusFormat(jsonl.NAME, _LINES, 4, jsonl.detect, jsonl.iter_open, jsonl.write_jsonl),
+        CorpusFormat(
+            parquet.NAME,
+            (".parquet",),
+            10,
+            parquet.detect,
+            parquet.iter_open,
+            parquet.write_parquet,
+            binary=True,
+        ),
         CorpusFormat(
             "text",
             (),
-            4,
+            8,
             pretokenized.detect,
             pretokenized.iter_open,
             pretokenized.write_text,
@@ -72,17 +98,23 @@ TABLE: dict[str, CorpusFormat] = {
         ),
         CorpusFormat(
             span_jsonl.NAME,
-            (".jsonl", ".ndjson"),
-            0,
+            _LINES,
+            3,
             span_jsonl.detect,
             span_jsonl.iter_open,
             span_jsonl.write_spans,
-            columns=("word", "label"),
+            columns=_TEXT,
+        ),
+        CorpusFormat(
+            doccano.NAME, _LINES, 2, doccano.detect, doccano.iter_open, doccano.write_doccano, columns=_TEXT
+        ),
+        CorpusFormat(
+            prodigy.NAME, _LINES, 0, prodigy.detect, prodigy.iter_open, prodigy.write_prodigy, columns=_TEXT
         ),
         CorpusFormat(
             raw_text.NAME,
             (),
-            5,
+            9,
             raw_text.detect,
             raw_text.iter_open,
             raw_text.write_raw,
@@ -94,9 +126,9 @@ FORMATS = tuple(TABLE)
 #: Format of files that neither the extension nor the contents identify.
 DEFAULT = "conll"
 
-#: Translations of requested columns and labels: keys of JSONL files, the default label column of CoNLL-U.
-_OWN_NAMES = {"conllu": conllu.own_names, jsonl.NAME: jsonl.own_names}
-_COMPRESSED = (".gz", ".xz", ".bz2")
+#: Translations of requested columns and labels: keys of files with rows, the default label column of CoNLL-U.
+_OWN_NAMES = {"conllu": conllu.own_names, jsonl.NAME: own_names, parquet.NAME: own_names}
+COMPRESSED = (".gz", ".xz", ".bz2")
 #: Extensions of files that other programs could not open if they had columns of text.
 _FOREIGN = (
     *(
@@ -115,10 +147,8 @@ _FOREIGN = (
         ".xml",
     ),
     *(
-        ".json",
         ".yaml",
         ".yml",
-        ".parquet",
         ".pickle",
         ".pkl",
         ".npy",
@@ -134,7 +164,7 @@ _FOREIGN = (
 def formats_of_name(name: str) -> tuple[str, ...]:
     """Return the formats with the extension of a file name. The tuple is empty for .txt and stdin."""
     stem, ending = os.path.splitext(name.lower())
-    if ending in _COMPRESSED:
+    if ending in COMPRESSED:
         ending = os.path.splitext(stem)[1]
     return tuple(found.name for found in TABLE.values() if ending in found.endings)
 
@@ -153,7 +183,7 @@ def format_to_write(name: str) -> str:
     found = format_of_name(name)
     if found is None:
         stem, ending = os.path.splitext(name.lower())
-        if ending in _COMPRESSED:
+        if ending in COMPRESSED:
             ending = os.path.splitext(stem)[1]
         if ending in _FOREIGN:
             known = sorted({known for one in TABLE.values() for known in one.endings} | {".txt"})
@@ -168,8 +198,8 @@ def format_of_text(head: str, among: Sequence[str] = ()) -> str:
 
     `among` restricts the candidates. If no candidate matches, the result is the first of `among`, or CoNLL columns.
 
-    >>> format_of_text("a NN\\nb VB\\n\\n"), format_of_text("a b c\\nd e\\n")
-    ('conll', 'text')
+    >>> format_of_text("a NN\\nb VB\\n\\n"), format_of_text("It is late .\\nGo !\\n"), format_of_text("It is late.\\n")
+    ('conll', 'text', 'raw')
     """
     rows = data_lines(head)
     candidates = sorted((TABLE[name] for name in among or FORMATS), key=lambda found: found.priority)
@@ -208,7 +238,7 @@ def open_sentences(
     *,
     columns: Sequence[str] | None = None,
     label: str | None = "label",
-    encoding: str = "utf-8",
+    encoding: str | None = None,
     optional_label: bool = False,
     raw: Raw | None = None,
     among: Sequence[str] = (),
@@ -220,41 +250,86 @@ def open_sentences(
     In CoNLL-U, ``label="label"`` means upos. `raw` receives the unmodified lines. `options` are those of the format.
     """
     _check_format(format)
-    requested = (columns, label)
-    names, label = check_columns(*requested)
-    name, chunks = open_text(file, encoding, None if raw is None else raw.append)
+    name = source_name(file)
     among = among or formats_of_name(name)
     if format is None and len(among) == 1:
         format = among[0]
+    if format is not None and TABLE[format].binary:
+        chunks: Iterator[str] = iter(())
+    else:
+        chunks = _open_chunks(file, encoding, raw)
     if format is None:
-        head = ""
-        for chunk in chunks:  # a pipe may deliver one line at a time: read until the format is clear
-            head += chunk
-            rows = data_lines(head)
-            if len(head) > 4096 or (
-                rows and (among or "\t" in rows[0] or rows[0][0] == "{" or "\n\n" in head.lstrip())
-            ):
-                break
-        format = format_of_text(head, among)
-        if format == "text" and columns is not None and len(columns) > 1:
-            format = DEFAULT  # text has only one column
-        doubt = conll.ragged(head) if format == "text" else None
-        if doubt is not None:
-            line, row, k = doubt
-            n = row.count(" ") + 1
-            fail(
-                name,
-                line,
-                f"{n} column{'s' * (n != 1)} in {shown(row)}, but most of the first lines have {k}, "
-                "so this is neither text nor columns",
-                "Give every token the same columns, or name the format: format='conll' or format='text'.",
-            )
-        chunks = itertools.chain([head] if head else [], chunks)
+        format, chunks = _detected(name, chunks, among, columns)
     if format in _OWN_NAMES:
-        names, label = check_columns(*_OWN_NAMES[format](*requested))
+        columns, label = _OWN_NAMES[format](columns, label)
+    names, label = check_columns(columns, label)
     _check_options(format, options or {}, lambda found: found.sentences)
-    opened = OpenFile(name, chunks, names, label, optional_label, raw)
-    return format, TABLE[format].sentences(opened, **(options or {}))
+    opened = OpenFile(name, chunks, names, label, optional_label, raw, file)
+    sentences = TABLE[format].sentences(opened, **(options or {}))
+    return format, checked_rows(name, sentences) if format in ("conll", tables.NAME) else sentences
+
+
+def _open_chunks(file: File, encoding: str | None, raw: Raw | None) -> Iterator[str]:
+    """Return the text of a file in chunks of whole lines. The elements of a JSON array become lines.
+
+    `raw` receives the lines of the file, or those of the elements.
+    """
+    held: list[str] = []
+    send: Callable[[str], Any] = held.append
+    name, chunks = open_text(file, encoding, None if raw is None else lambda text: send(text))
+    head = ""
+    while head.strip() in ("", "[") and (more := next(chunks, "")):
+        head += more
+    chunks = itertools.chain([head] if head else [], chunks)
+    keep = (lambda _: None) if raw is None else raw.append
+    if not is_array(head):
+        for text in held:
+            keep(text)
+        send = keep
+        return chunks
+    send = lambda _: None  # noqa: E731
+    return _passed(array_lines(name, chunks), keep)
+
+
+def _passed(lines: Iterator[str], keep: Callable[[str], Any]) -> Iterator[str]:
+    """Yield text after calling `keep` with it."""
+    for text in lines:
+        keep(text)
+        yield text
+
+
+def _detected(
+    name: str, chunks: Iterator[str], among: Sequence[str], columns: Sequence[str] | None
+) -> tuple[str, Iterator[str]]:
+    """Return the format that the first lines of a text have, and the text."""
+    head = ""
+    rows: list[str] = []
+    for chunk in chunks:  # a pipe may deliver one line at a time: read until the format is clear
+        head += chunk
+        rows = data_lines(head)
+        if len(head) > 4096 or (
+            rows and (among or "\t" in rows[0] or rows[0][0] == "{" or "\n\n" in head.lstrip())
+        ):
+            break
+    format = format_of_text(head, among)
+    plain = format in ("text", raw_text.NAME)
+    declared = check_columns(columns, None)[0]
+    if declared is not None and (plain or format == "conll") and tables.has_header(head, declared):
+        format, plain = tables.NAME, False
+    if plain and declared is not None and len(declared) > 1:
+        format = DEFAULT  # text has only one column
+    doubt = conll.ragged(head) if plain and not among and not conll.is_prose(rows) else None
+    if doubt is not None:
+        line, row, k = doubt
+        n = row.count(" ") + 1
+        fail(
+            name,
+            line,
+            f"{n} column{'s' * (n != 1)} in {shown(row)}, but most of the first lines have {k}, "
+            "so this is neither text nor columns",
+            "Give every token the same columns, or name the format: format='conll', format='text' or format='raw'.",
+        )
+    return format, itertools.chain([head] if head else [], chunks)
 
 
 def iter_sentences(
@@ -263,7 +338,7 @@ def iter_sentences(
     *,
     columns: Sequence[str] | None = None,
     label: str | None = "label",
-    encoding: str = "utf-8",
+    encoding: str | None = None,
     optional_label: bool = False,
     **options: Any,
 ) -> Iterator[Sentence]:
@@ -271,12 +346,13 @@ def iter_sentences(
 
     Args:
         file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        format: str or None, default=None. One of "conll", "conllu", "jsonl", "text", "spans" and "raw". None means
-            detection by the file extension, or else by the first lines. Set it if the detection is wrong.
+        format: str or None, default=None. Name of a format, as listed in `read`. None means detection by the file
+            extension and the first lines. Set it if the detection is wrong.
         columns: sequence of str or None, default=None. Column names, as in `read`.
         label: str or None, default="label". Name of the label column, for which CoNLL-U uses upos by default. Use
             None for unlabelled sentences.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+        encoding: str or None, default=None. Encoding such as "latin-1". None means UTF-8, or
+            UTF-16 and UTF-32 by their byte order mark.
         optional_label: bool, default=False. Accept a CoNLL file that lacks the label column, as in `read`.
         options: Options of the format, as in `read`.
 
@@ -308,7 +384,7 @@ def read(
     *,
     columns: Sequence[str] | None = None,
     label: str | None = "label",
-    encoding: str = "utf-8",
+    encoding: str | None = None,
     optional_label: bool = False,
     **options: Any,
 ) -> Corpus:
@@ -317,32 +393,46 @@ def read(
     - "conll": one token per line with its columns, a blank line between sentences. A ``-DOCSTART-`` row begins a
       document.
     - "conllu": CoNLL-U. Sentences keep comments, multiword tokens (``3-4``) and empty nodes (``5.1``).
+    - "csv": a table with one token per row, separated by tabs, commas, semicolons or bars, with or without a header
+      and quotes. A column such as ``Sentence #`` or ``sentence_id``, or else blank rows, separate sentences.
     - "jsonl": one sentence per line, such as ``{"tokens": [...], "labels": [...], "pos": [...]}`` or an array of
-      tokens. Every array with one string per token is a column. Other keys are kept in ``Sentence.meta``.
+      tokens. Every array with one string per token is a column. Other keys are kept in ``Sentence.meta``. Without
+      ``labels``, the only member with a usual name such as ``ner_tags`` holds the labels.
+    - "parquet": rows with the columns of "jsonl", as Hugging Face datasets store them. Needs pyarrow.
     - "text": one sentence per line, tokens separated by spaces.
     - "spans": one text per line with offsets in characters, such as
       ``{"text": "In Oslo", "spans": [{"start": 3, "end": 7, "label": "LOC"}]}``.
+    - "doccano": JSONL of doccano, ``{"text": "In Oslo", "label": [[3, 7, "LOC"]]}``.
+    - "label-studio": JSON of Label Studio with texts and spans.
+    - "prodigy": JSONL of Prodigy with texts, tokens and spans. Rejected and ignored texts are skipped.
     - "raw": one text per line, not tokenized.
+
+    Plain text is read as "text" if punctuation stands alone, as in tokenized text, and as "raw" otherwise. Formats of
+    JSON lines also accept an array of the objects.
 
     Args:
         file: path, '-' or open file. '-' means stdin. Compression (gz, xz, bz2) is detected from the contents.
-        format: str or None, default=None. One of "conll", "conllu", "jsonl", "text", "spans" and "raw". None means
-            detection by the file extension, or else by the first lines. Set it if the detection is wrong.
+        format: str or None, default=None. Name of a format, as listed in `read`. None means detection by the file
+            extension and the first lines. Set it if the detection is wrong.
         columns: sequence of str or None, default=None. Names of the columns to keep. For CoNLL one name per column of
             the file, '_' to skip a column. None means all columns, which for CoNLL are word, pos, chunk, col4, ... with
             the label last. Name fewer to save memory.
         label: str or None, default="label". Name of the label column, for which CoNLL-U uses upos by default. Use
             None for unlabelled sentences.
-        encoding: str, default="utf-8". Encoding of the file, which must contain ASCII.
+        encoding: str or None, default=None. Encoding such as "latin-1". None means UTF-8, or
+            UTF-16 and UTF-32 by their byte order mark.
         optional_label: bool, default=False. Accept a CoNLL file that lacks the label column, if that is the last of
             ``columns``. Set it to read labelled and unlabelled files alike.
         options: Options of the format.
             "conll": `separator` is a tab, or ' ' for runs of spaces and tabs, detected by default. `comments` is
             whether lines that begin with # and have no tab are comments, by default if columns are separated by tabs.
-            "spans" and "raw": `tokenizer` is a `Tokenizer` or a function that maps a text to its tokens.
-            "spans": `scheme` is the label scheme, "IOB2" by default, or "token" if every token has a span of its own.
-            `misaligned` is the treatment of spans that do not begin and end at tokens: "error" (the default), "expand",
-            "shrink" or "drop".
+            "csv": `separator` is a single character, detected by default.
+            "jsonl" and "parquet": `label_names` are the names of labels that are numbers in the file.
+            "spans", "doccano", "label-studio", "prodigy" and "raw": `tokenizer` is a `Tokenizer` or a function that
+            maps a text to its tokens.
+            All of these but "raw": `scheme` is the label scheme, "IOB2" by default, or "token" if every token has a
+            span of its own. `misaligned` is the treatment of spans that do not begin and end at tokens: "error" (the
+            default), "expand", "shrink" or "drop".
 
     Returns:
         A `Corpus`. A text of "spans" or "raw" may be several of its sentences.
@@ -380,8 +470,8 @@ def write(sentences: Iterable[Sentence], file: File, format: str | None = None, 
         sentences: Corpus or iterable of Sentence.
         file: path, '-' or open file. '-' means stdout. A file at a path appears only when it is complete. The
             extensions .gz, .xz and .bz2 compress it.
-        format: str or None, default=None. One of "conll", "conllu", "jsonl", "text", "spans" and "raw". None means
-            the format of the file extension, or else CoNLL columns.
+        format: str or None, default=None. Name of a format, as listed in `read`. None means the format of the file
+            extension, or else CoNLL columns.
         options: Options of the format.
             "conll": `columns` to write, in this order, all by default. `separator`, a tab by default, or a space for
             programs that do not accept tabs. `documents`, whether to write a ``-DOCSTART-`` row at the beginning of

@@ -15,25 +15,10 @@ from typing import Any
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
+from tagwise.corpus.columns import LABELS, SENTENCES, TOKENS
 from tagwise.corpus.formats import read
 from tagwise.corpus.sentence import Corpus, Sentence
-
-#: Column names that are recognized if no column is specified, ignoring case.
-TOKENS = ("word", "words", "token", "tokens", "form", "text")
-SENTENCES = ("sentence", "sentence #", "sentence_id", "sentence id", "sentence_idx", "sent_id", "sent")
-LABELS = (
-    "label",
-    "labels",
-    "tag",
-    "tags",
-    "ner",
-    "ner_tag",
-    "ner_tags",
-    "pos_tags",
-    "chunk_tags",
-    "bio",
-    "iob",
-)
+from tagwise.corpus.sentence_rows import RowReader, own_names
 
 
 def root_of(x: Any) -> str:
@@ -68,6 +53,8 @@ def kind_of(X: Any) -> str | None:
     if not isinstance(X, Sequence):
         return None  # taking the first element would consume an iterator
     first = next(iter(X), None)
+    if is_row(first):
+        return "rows"
     return {"spacy": "documents", "conllu": "conllu", "nltk": "tagged"}.get(root_of(first))
 
 
@@ -78,13 +65,15 @@ def corpus_of(
     token: str | None = None,
     label: str | None = None,
     columns: Sequence[str] = (),
+    label_names: Sequence[str] | None = None,
 ) -> Corpus:
     """Convert an object of another library to a corpus. The library is not imported.
 
     Args:
         X: object. A pandas DataFrame with one row per token, a Hugging Face dataset with one row per sentence, one
             or more spaCy documents, NLTK's tagged or chunked sentences (lists of tuples of a word and a label), or
-            the sentences of conllu.
+            the sentences of conllu, or a list of dicts with one list per column, such as
+            ``{"tokens": [...], "ner_tags": [...]}``.
         sentence: str or None, default=None. For a DataFrame: column or index level with the sentence of each row.
             None means the only column with a usual name such as ``sentence_id``.
         token: str or None, default=None. For a DataFrame or a dataset: column of the tokens. None means the only
@@ -93,6 +82,8 @@ def corpus_of(
             ``ner_tags``. For spaCy documents: a token attribute such as ``tag_``. None means entities.
         columns: sequence of str, default=(). Further columns for features. For spaCy documents: token attributes
             such as ``pos_``. For tuples: names of the values between word and label.
+        label_names: sequence of str or None, default=None. For a list of dicts: names of labels that are numbers,
+            beginning with the name of 0.
 
     Returns:
         A `Corpus`. It has labels only if the object has them.
@@ -113,6 +104,12 @@ def corpus_of(
         )
     if kind == "dataset":
         return _from_dataset(X, token, label, columns)
+    if kind == "rows":
+        return _from_rows(X, token, label, columns, label_names)
+    if label_names is not None:
+        raise CorpusError(
+            f"label_names are the names of numbers in a list of dicts, but X is {type(X).__name__}. Drop the argument."
+        )
     if token is not None:
         raise CorpusError(
             f"token={token!r} names a column of a table, but X is {type(X).__name__}. Drop the argument."
@@ -128,8 +125,8 @@ def corpus_of(
         return Corpus(list(_from_tagged(X, columns, label or "label")))
     raise CorpusError(
         f"cannot convert {type(X).__name__} to a corpus. Pass a pandas DataFrame, a Hugging Face dataset, spaCy "
-        "documents, NLTK's tagged sentences (lists of pairs of a word and a label) or conllu's sentences. Lists of "
-        "tokens need no conversion for fit and predict."
+        "documents, NLTK's tagged sentences (lists of pairs of a word and a label), conllu's sentences or a list of "
+        "dicts with tokens and labels. Lists of tokens need no conversion for fit and predict."
     )
 
 
@@ -339,6 +336,52 @@ def _from_documents(
         for i, tokens in enumerate(sentences_of(document)):
             fields = {name: [of(token) for token in tokens] for name, of in read.items()}
             yield Sentence(fields, target, doc="" if i == 0 else None)
+
+
+# --- rows ---------------------------------------------------------------------------------------------------
+
+
+def is_row(value: Any) -> bool:
+    """Return whether a value is a mapping with a list of tokens, and a list of labels or no other list.
+
+    >>> is_row({"tokens": ["a"], "ner_tags": [0]}), is_row({"word": ["a"], "pos": ["DT"]}), is_row({"a": 1.0})
+    (True, False, False)
+    """
+    if not isinstance(value, Mapping):
+        return False
+    tokens = next((value[key] for key in ("tokens", "words") if key in value), None)
+    others = [str(key).casefold() for key, v in value.items() if isinstance(v, list) and v is not tokens]
+    return isinstance(tokens, list) and (not others or any(key in LABELS for key in others))
+
+
+def _from_rows(
+    X: Iterable[Any],
+    token: str | None,
+    label: str | None,
+    columns: Sequence[str],
+    label_names: Sequence[str] | None,
+) -> Corpus:
+    """Convert a list of dicts with one row per sentence."""
+    if token is not None:
+        X = [{**{k: v for k, v in row.items() if k != token}, "tokens": row.get(token)} for row in X]
+    rows = RowReader("X", None, own_names(None, label or "label")[1], label_names)
+    found = []
+    for i, row in enumerate(X):
+        if not isinstance(row, Mapping):
+            raise CorpusError(
+                f"row {i} is {type(row).__name__}, expected a dict with tokens and labels as in row 0"
+            )
+        sentence = rows.sentence(i + 1, row)
+        kept = {"word", *columns, *([] if sentence.label is None else [sentence.label])}
+        missing = next((name for name in columns if name not in sentence.fields), None)
+        if missing is not None:
+            raise CorpusError(
+                f"no column is named {missing!r}{meant(missing, sentence.fields)}. The columns are "
+                f"{', '.join(sentence.fields)}."
+            )
+        fields = {name: values for name, values in sentence.fields.items() if name in kept}
+        found.append(Sentence(fields, sentence.label, doc=sentence.doc, meta=sentence.meta))
+    return Corpus(found)
 
 
 # --- lists --------------------------------------------------------------------------------------------------

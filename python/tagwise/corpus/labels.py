@@ -52,6 +52,28 @@ def broken(label: str) -> str:
     return f"the label {label!a} contains {break_in(label)}, a control character or the end of a line"
 
 
+def mapped(labels: Sequence[str], mapping: Mapping[str, str], seen: set[str] | None = None) -> list[str]:
+    """Return labels with new names for whole labels or for the types of chunks. ``O`` removes a chunk.
+
+    The names of `mapping` that occur are added to `seen`.
+
+    >>> mapped(["B-person", "I-person", "O", "NN"], {"person": "PER", "NN": "N"})
+    ['B-PER', 'I-PER', 'O', 'N']
+    """
+    out = []
+    for label in labels:
+        prefix, dash, kind = label.partition("-")
+        name = label if label in mapping else kind if dash and len(prefix) == 1 and kind in mapping else None
+        if name is None:
+            out.append(label)
+            continue
+        if seen is not None:
+            seen.add(name)
+        new = mapping[name]
+        out.append(new if name == label or new == "O" else f"{prefix}-{new}")
+    return out
+
+
 def type_name(kind: type) -> str | None:
     """Return the name of a label type, or None for a type that labels cannot have."""
     if issubclass(kind, str):

@@ -9,11 +9,27 @@ from tagwise.corpus.columns import OpenFile
 from tagwise.corpus.row_blocks import lines_of
 from tagwise.corpus.sentence import Sentence
 from tagwise.corpus.streams import File, shown, writer
+from tagwise.corpus.text.tokenizer import ABBREVIATIONS
+
+#: Tokens that stand alone only in tokenized text.
+_ALONE = frozenset([*'.,;:!?()[]"', "''", "``", "...", "n't", "'s", "-LRB-", "-RRB-"])
 
 
 def detect(head: str, rows: list[str]) -> bool:
-    """Return True, because every text can be read as tokens separated by spaces."""
-    return True
+    """Return whether a text looks tokenized: punctuation stands alone more often than at the end of a word.
+
+    A dot after an abbreviation, an initial or a number does not count, because tokenized text has it too.
+    """
+    alone = attached = 0
+    for row in rows:
+        for token in row.replace("\t", " ").split(" "):
+            if token in _ALONE:
+                alone += 1
+            elif len(token) > 1 and token[-1] in ".,;:!?" and token[-2].isalnum():
+                stem = token[:-1]
+                keeps_dot = len(stem) == 1 or "." in stem or stem.isdigit() or stem.lower() in ABBREVIATIONS
+                attached += not (token[-1] == "." and keeps_dot)
+    return alone > attached
 
 
 def iter_open(file: OpenFile) -> Iterator[Sentence]:

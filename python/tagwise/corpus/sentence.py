@@ -8,6 +8,7 @@ from typing import Any, overload
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
+from tagwise.corpus.labels import mapped
 
 
 class Sentence:
@@ -390,6 +391,32 @@ class Corpus(Sequence[Sentence]):
         columns = self.columns if name in self.columns else (*self.columns, name)
         made = [s.with_labels(y, name) for s, y in zip(self._sentences, labels)]
         return Corpus(made, columns=columns, label=name, source=self.source)
+
+    def map_labels(self, mapping: Mapping[str, str]) -> Corpus:
+        """Return a copy with other names of labels.
+
+        Args:
+            mapping: mapping of str to str. New names of labels, or of the types of chunk labels: ``{"person": "PER"}``
+                turns B-person into B-PER. The name "O" removes a label.
+
+        Returns:
+            A new `Corpus`.
+
+        Raises:
+            CorpusError: The corpus has no labels, or none with one of the names.
+
+        >>> Corpus.from_lists([["Anna", "left"]], [["B-person", "O"]]).map_labels({"person": "PER"}).labels
+        [['B-PER', 'O']]
+        """
+        seen: set[str] = set()
+        found = [mapped(labels, mapping, seen) for labels in self.labels]
+        for name in mapping:
+            if name not in seen:
+                raise CorpusError(
+                    f"no label is named {name!r}{meant(str(name), self.label_set)}. The labels are "
+                    f"{', '.join(self.label_set)}."
+                )
+        return self.with_labels(found)
 
     @overload
     def __getitem__(self, index: int) -> Sentence: ...

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import gzip
 import io
+import itertools
 import os
 import re
 import sys
@@ -228,30 +229,98 @@ def byte_chunks(file: File, name: str) -> Iterator[bytes]:
             stream.close()
 
 
-def check_encoding(encoding: str) -> str:
-    """Return the canonical name of an encoding. Raise a CorpusError unless it contains ASCII."""
+#: Encodings by byte order mark. That of UTF-32 begins like that of UTF-16, so it is tried first.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+def check_encoding(encoding: str | None) -> str | None:
+    """Return the canonical name of an encoding of text, or None for detection."""
+    if encoding is None:
+        return None
     try:
-        name = codecs.lookup(encoding).name
-        plain = "a\n\t ".encode(name) == b"a\n\t "
-    except (LookupError, TypeError, ValueError):
-        plain = False
-    if not plain:
+        found = codecs.lookup(encoding)
+        if not isinstance("a\n".encode(found.name), bytes):
+            raise LookupError(encoding)
+    except (LookupError, TypeError, ValueError, AttributeError, UnicodeError) as e:
         raise CorpusError(
-            f"encoding {encoding!r} is unknown or does not contain ASCII. "
-            "Use 'utf-8', 'latin-1' or the like, or convert the file with iconv."
-        )
-    return name
+            f"encoding={encoding!r} is not a known encoding of text. Use encoding='utf-8', 'utf-16', 'latin-1', "
+            "'cp1252' or another one of Python."
+        ) from e
+    return found.name
 
 
 def open_text(
-    file: File, encoding: str = "utf-8", keep: Callable[[str], Any] | None = None
+    file: File, encoding: str | None = None, keep: Callable[[str], Any] | None = None
 ) -> tuple[str, Iterator[str]]:
-    """Return the name of a file and its text in chunks of whole lines (see `text_chunks`)."""
+    """Return the name of a file and its text in chunks of whole lines (see `text_chunks`).
+
+    Without an encoding, the byte order mark decides between UTF-8, UTF-16 and UTF-32. Files without one are UTF-8.
+    """
     name = source_name(file)
     encoding = check_encoding(encoding)
-    if isinstance(file, io.TextIOBase):  # byte_chunks encodes text as UTF-8
-        encoding = "utf-8"
-    return name, text_chunks(byte_chunks(file, name), name, encoding, keep)
+    chunks = byte_chunks(file, name)
+    if not isinstance(file, io.TextIOBase):  # byte_chunks encodes text as UTF-8
+        chunks = _utf8(chunks, name, encoding)
+        if encoding is not None and is_ascii_superset(encoding):
+            return name, text_chunks(chunks, name, encoding, keep)
+    return name, text_chunks(chunks, name, "utf-8", keep)
+
+
+def is_ascii_superset(encoding: str) -> bool:
+    """Return whether line ends of an encoded text can be found in its bytes."""
+    return "a\n\t ".encode(encoding) == b"a\n\t " and not encoding.startswith(
+        ("utf-7", "utf_7", "iso2022", "hz")
+    )
+
+
+def _utf8(chunks: Iterator[bytes], name: str, encoding: str | None) -> Iterator[bytes]:
+    """Convert bytes to UTF-8 if their encoding does not contain ASCII, and keep all other bytes."""
+    if encoding is not None and is_ascii_superset(encoding):
+        yield from chunks
+        return
+    head = b""
+    if encoding is None:
+        for chunk in chunks:  # a pipe may deliver one byte at a time
+            head += chunk
+            if len(head) >= 4 or not any(mark.startswith(head) for mark, _ in _MARKS):
+                break
+        if head.startswith(b"PAR1"):
+            fail(
+                name,
+                None,
+                "this is a Parquet file",
+                "Give it the extension .parquet, or pass format='parquet'.",
+            )
+        encoding = next((found for mark, found in _MARKS if head.startswith(mark)), "utf-8")
+        if encoding == "utf-8":
+            if head:
+                yield head
+            yield from chunks
+            return
+    decoder = codecs.getincrementaldecoder(encoding)()
+    line = 1
+    for data in itertools.chain([head] if head else [], chunks, [b""]):
+        try:
+            text = decoder.decode(data, final=not data)
+            converted = text.encode("utf-8")
+        except (UnicodeError, ValueError) as e:
+            reason = getattr(e, "reason", None) or str(e)
+            fail(
+                name,
+                line,
+                f"not valid {encoding.upper()} near this line ({reason})",
+                "The file is damaged or in another encoding. Pass encoding='...' with the name of the encoding.",
+                e,
+            )
+        if converted:
+            yield converted
+        line += text.count("\n")
 
 
 def text_chunks(
@@ -277,17 +346,18 @@ def text_chunks(
             text = data.decode(encoding)
         except UnicodeDecodeError as e:
             at = line + data.count(b"\n", 0, e.start)
-            utf16 = line == 1 and data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-            kind = ", probably UTF-16" if utf16 else ""
+            other = "encoding='utf-8'" if encoding != "utf-8" else "encoding='cp1252' or encoding='latin-1'"
             fail(
                 name,
                 at,
-                f"not valid {encoding.upper()} (byte 0x{data[e.start]:02x}{kind})",
-                "Convert the file to UTF-8 (iconv -f ... -t UTF-8), or pass the encoding it is in.",
+                f"not valid {encoding.upper()} (byte 0x{data[e.start]:02x})",
+                f"Pass the encoding of the file, such as {other}.",
                 e,
             )
         except (UnicodeError, ValueError) as e:
-            fail(name, line, f"not valid {encoding.upper()} ({e})", "Convert the file to UTF-8 (iconv).", e)
+            fail(
+                name, line, f"not valid {encoding.upper()} ({e})", "Pass encoding='...' with its encoding.", e
+            )
         if keep is not None:
             keep(f"\ufeff{text}" if mark else text)
         if last:
@@ -312,7 +382,7 @@ def text_chunks(
                 name,
                 line + chunk.count(b"\n", 0, nul),
                 "a NUL byte",
-                "The file is binary, damaged or UTF-16. Give UTF-8 text (iconv -f UTF-16 -t UTF-8).",
+                "The file is binary or damaged, or UTF-16 without a byte order mark: pass encoding='utf-16-le'.",
             )
         cut = chunk.rfind(b"\n") + 1
         if not cut:

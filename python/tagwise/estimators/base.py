@@ -32,7 +32,7 @@ from tagwise.evaluation.scoring import METRICS
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns
 from tagwise.features.resolve import recipe_for
-from tagwise.features.types import Labels, Sentences
+from tagwise.features.types import LabelledSentences, Labels
 from tagwise.learners.backends import current
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.dual import DualPoint
@@ -212,10 +212,10 @@ class Tagger(Predicting, Texts, ScikitLearn):
 
     def fit(
         self,
-        X: Sentences,
+        X: LabelledSentences,
         y: Labels | None = None,
         *,
-        dev: Sentences | None = None,
+        dev: LabelledSentences | None = None,
         dev_y: Labels | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
         callbacks: Iterable[Callback] = (),
@@ -229,8 +229,8 @@ class Tagger(Predicting, Texts, ScikitLearn):
         last one.
 
         Args:
-            X: A Corpus, or sentences as lists of tokens, of attribute lists or of feature dicts. Use
-                `tagwise.fit_shards` for encoded shards.
+            X: A Corpus, the path of a corpus file, or sentences as lists of tokens, of attribute lists or of feature
+                dicts. Use `tagwise.read` for a file that needs options, and `tagwise.fit_shards` for encoded shards.
             y: Labels of each sentence: strings, integers, floats or booleans. Predictions have the same type. Leave it
                 out for a Corpus, which has its own labels.
             dev: Labelled corpus, or sentences with `dev_y`, that is scored after every iteration. The best iteration is
@@ -263,7 +263,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         >>> tagger.predict([["a", "dog"]])
         [['DET', 'NOUN']]
         """
-        params, inputs = checked_parameters(self), Inputs.of(X)
+        params, inputs = checked_parameters(self), Inputs.of_labelled(X)
         warm = None if warm_start is None else model_of(warm_start)
         forget = checked("forget", forget, Flag())
         if forget and warm is None:
@@ -277,7 +277,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         if warm is not None:
             task.warm = warm
             task.start = transfer(warm, task.vocabulary, task.layout, task.labels)
-        scored = None if dev is None else Inputs.of(dev)
+        scored = None if dev is None else Inputs.of_labelled(dev)
         if scored is not None:
             dev_y = scored.gold(dev_y)
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, scored, dev_y)

@@ -25,7 +25,7 @@ from tagwise.estimators.scikit import UNCHANGED, Request
 from tagwise.estimators.task import Task, dev_scorer
 from tagwise.estimators.training import add_line, train_with_progress, training_callbacks
 from tagwise.features.inputs import Inputs
-from tagwise.features.types import Labels, Sentences
+from tagwise.features.types import LabelledSentences, Labels
 from tagwise.learners import costs, online
 from tagwise.learners.loop import Callback, Result
 from tagwise.model.model import Model
@@ -161,11 +161,11 @@ class OnlineTagger(Tagger):
 
     def partial_fit(
         self,
-        X: Sentences,
+        X: LabelledSentences,
         y: Labels | None = None,
         *,
         max_iter: int = 1,
-        dev: Sentences | None = None,
+        dev: LabelledSentences | None = None,
         dev_y: Labels | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
         callbacks: Iterable[Callback] = (),
@@ -202,7 +202,7 @@ class OnlineTagger(Tagger):
         }
         require("partial_fit", params, {**FIRST_ORDER, "kernel": (None,), "voters": (0,)})
         fitted = hasattr(self, "model_")
-        inputs = Inputs.of(X)
+        inputs = Inputs.of_labelled(X)
         gold, kind = labels.texts(inputs.gold(y))
         state = self._state() if fitted else None
         task = (
@@ -213,7 +213,7 @@ class OnlineTagger(Tagger):
         self._typed(task, kind, self.model_ if fitted else None)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
         if dev is not None:
-            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, Inputs.of(dev), dev_y)
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, Inputs.of_labelled(dev), dev_y)
         task.callbacks = training_callbacks(callbacks, params)
         try:
             result = train_with_progress(lambda task: self._learn(task, state), task, self.name)

@@ -24,7 +24,7 @@ from tagwise.evaluation.metrics import Report, compared
 from tagwise.evaluation.scoring import METRICS, default_metric
 from tagwise.evaluation.thresholds import Threshold, check_probability, choose, span_curve, without
 from tagwise.features.inputs import Inputs
-from tagwise.features.types import Labels, SentenceLike, Sentences
+from tagwise.features.types import LabelledSentences, Labels, SentenceLike, Sentences
 from tagwise.model.inspection import Inspection
 from tagwise.model.model import Model
 from tagwise.model.votes import Decisions
@@ -304,12 +304,12 @@ class Predicting:
         )
 
     def evaluate(
-        self, X: Sentences, y: Labels | None = None, *, min_probability: float | None = None
+        self, X: LabelledSentences, y: Labels | None = None, *, min_probability: float | None = None
     ) -> Report:
         """Score the predictions on a labelled corpus.
 
         Args:
-            X: Labelled corpus, or sentences.
+            X: Labelled corpus, the path of its file, or sentences.
             y: Gold labels, if X has none.
             min_probability: Replace spans that are less probable by O before scoring, as in `predict`.
 
@@ -320,7 +320,7 @@ class Predicting:
             NotFittedError: If `fit` has not been called.
             CorpusError: If there are no gold labels, or they differ in length from the sentences.
         """
-        X = Inputs.of(X)
+        X = Inputs.of_labelled(X)
         gold, _ = labels.single(X.gold(y))  # as str, the type of labels in files
         warn_unknown_labels(gold, self._fitted().labels, "these sentences")
         found = labels.texts(self.predict(X, min_probability=min_probability))[0]
@@ -363,14 +363,14 @@ class Predicting:
             checked("top", top, Integer(0, optional=True)),
             checked("examples", examples, Integer(0)),
         )
-        inputs = Inputs.of(X)
+        inputs = Inputs.of_labelled(X)
         gold = inputs.labelled(y)
         warn_unknown_labels(gold.labels, self._fitted().labels, "these sentences")
         predicted, _ = labels.texts(self.predict(inputs, min_probability=min_probability))
         found = find_errors(gold, predicted, chunked=has_chunks(self._fitted().labels))
         return replace(found, top=top, examples=examples)
 
-    def score(self, X: Sentences, y: Labels | None = None) -> float:
+    def score(self, X: LabelledSentences, y: Labels | None = None) -> float:
         """Return the score that model selection maximises.
 
         Args:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from tagwise._core import WordSets
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.corpus import interop
+from tagwise.corpus.formats import read
 from tagwise.corpus.labels import lists as label_lists
 from tagwise.corpus.labels import single
 from tagwise.corpus.sentence import Corpus, Sentence
@@ -64,6 +66,19 @@ class Inputs:
             bare, vectors = separated(sentences)
             return Inputs(bare, bare, vectors)
         return Inputs(sentences, X)
+
+    @staticmethod
+    def of_labelled(X: Any) -> Inputs:
+        """Convert any X with labels. The corpus file at a path is read."""
+        if isinstance(X, (str, os.PathLike)):
+            found = read(X)
+            if found.label is None:
+                raise CorpusError(
+                    f"{found.source}: no column is the label. The columns are {', '.join(found.columns)}. Read the "
+                    "file with tw.read(path, label='...')."
+                )
+            X = found
+        return Inputs.of(X)
 
     def __len__(self) -> int:
         return len(self.sentences)

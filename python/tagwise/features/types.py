@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -56,5 +57,7 @@ Sentences = (
     | SpanDocument
     | Iterable[SpanDocument]
 )
+#: Labelled sentences, the type of X in `fit` and `evaluate`, which also read the corpus file at a path.
+LabelledSentences = Sentences | str | PathLike[str]
 #: One label per token and sentence, the type of y. For partly labelled sentences also a set of labels, or None for any.
 Labels = Iterable[Iterable[Label | Collection[Label] | None]]

@@ -115,7 +115,7 @@ def encode(
     columns: Sequence[str] | None,
     label: str,
     format: str | None,
-    encoding: str,
+    encoding: str | None,
     shard_tokens: int,
     memory: int | float | str | None,
     progress: Callable[[Encoded], Any] | None,

@@ -17,7 +17,16 @@ from typing import Any
 from tagwise.apps.compare.cache import Cache, default_folder
 from tagwise.apps.compare.cells import Row
 from tagwise.apps.compare.learners import NAMES, ComparedLearner, check_learner, learner_names, make, parse
-from tagwise.apps.compare.plan import Cell, CorpusSpec, Data, check_against, draw, plan, resolve_corpora
+from tagwise.apps.compare.plan import (
+    HELD_OUT,
+    Cell,
+    CorpusSpec,
+    Data,
+    check_against,
+    draw,
+    plan,
+    resolve_corpora,
+)
 from tagwise.apps.compare.pool import Event
 from tagwise.apps.compare.presets import PRESETS, Preset
 from tagwise.apps.compare.run import run
@@ -60,8 +69,8 @@ def compare(
     Args:
         learners: Names of learners from ``tagwise.estimators.LEARNERS``, variants such as ``crf-l1``, or names with
             parameters such as ``mira(k=10)``.
-        corpus: Name of a bundled corpus, a list of names, a tuple (train, test) or (train, dev, test), or a mapping of
-            names to such tuples.
+        corpus: Name of a bundled corpus, a list of names, a tuple (train, test) or (train, dev, test), a single Corpus
+            for cross-validation, or a mapping of names to such tuples or corpora.
         features: List of feature sets, templates, functions or `Features`, as estimators accept them.
         losses: Losses of the learners that have one. Each is a row. By default each learner uses its own.
         sizes: Numbers of training sentences. Give several for a learning curve. None uses all sentences.
@@ -72,7 +81,8 @@ def compare(
             combinations are tried, and all learners hold out the same sentences. Tune for a fair comparison of
             learners whose defaults do not suit the corpus.
         folds: Number of folds, each a fifth of the training sentences, to score these values on. 1 is fastest, 5 is
-            cross-validation, 0 uses the dev part instead.
+            cross-validation, 0 uses the dev part instead. For a single Corpus it is the number of folds of its
+            cross-validation, at least 2, and the table shows means over the folds.
         against: Learner to test the others against by paired approximate randomisation. The table then shows p-values.
         risks: Length of k-best lists in which gold paths of the test part are ranked. The table then shows rank risk
             and margins in addition to the 0-1 risk (sequences) and the Hamming risk (accuracy). None skips them.
@@ -102,7 +112,13 @@ def compare(
     >>> [(row["learner"], row["features"], row["sentences"]) for row in table.summary()]
     [('perceptron', 'S1', 20), ('hmm', 'S1', 20)]
     """
-    data = resolve_corpora(corpus)
+    data = resolve_corpora(corpus, folds=folds)
+    if crossed := any(parts.folds for parts in data.values()):
+        if seeds != 1 or not all(parts.folds for parts in data.values()):
+            raise ParameterError(
+                "corpus: cross-validation of a single Corpus runs once per fold. Leave out seeds and other corpora"
+            )
+        seeds = folds
     extensions.check_backend(backend)
     if "n_jobs" in (params or {}):
         raise ParameterError("params: n_jobs is an argument of compare itself. Pass n_jobs=... in its place")
@@ -117,12 +133,12 @@ def compare(
         losses=losses,
         params=params,
         tune=tune,
-        folds=folds,
+        folds=HELD_OUT if crossed else folds,
         risks=risks,
     )
     results = Cache(default_folder() if cache is True else cache or None)
     base = None if against is None else check_against(against, cells)
-    tests = {name: parts.test for name, parts in data.items()}
+    tests = {name: parts.test for name, parts in data.items() if not parts.folds}
     table = Comparison(title=title, caption=caption, tests=tests, against=base)
     events = run(
         cells, data, cache=results, memory=memory, backend=backend, workers=workers or 0, n_jobs=n_jobs

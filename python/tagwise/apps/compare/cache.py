@@ -232,6 +232,13 @@ class Names:
             self._digests[corpus, part] = corpus_digest(getattr(self.data[corpus], part))
         return self._digests[corpus, part]
 
+    def fold_digest(self, corpus: str, seed: int) -> str | None:
+        """Return the digest of the test part of a fold, or None without cross-validation."""
+        data, name = self.data[corpus], f"fold {seed}"
+        if data.folds and (corpus, name) not in self._digests:
+            self._digests[corpus, name] = corpus_digest(data.part(seed).test)
+        return self._digests.get((corpus, name))
+
     def key(self, cell: Cell, **more: Any) -> str:
         """Return the key of a cell, a digest of everything that determines its result."""
         tagger = cell.learner.make(**cell.settings())
@@ -247,6 +254,7 @@ class Names:
             "code": code_version(),
             "train": self.digest(cell.corpus, "train"),
             "test": self.digest(cell.corpus, "test"),
+            "fold": self.fold_digest(cell.corpus, cell.seed),
             "dev": self.digest(cell.corpus, "dev") if cell.dev or cell.track or by_dev else None,
             "size": cell.size,
             "seed": cell.seed,

@@ -155,8 +155,10 @@ def measure(
     own_process: bool = False,
 ) -> dict[str, Any]:
     """Train and score one cell, and return {"row": ..., "detail": ...} with values for JSON."""
-    train = draw(data.train, cell.size, cell.seed)
     names = names or Names({cell.corpus: data})
+    sentences = len(data.train) // data.folds * (data.folds - 1) if data.folds else None
+    data = data.part(cell.seed)
+    train = draw(data.train, cell.size, cell.seed)
     chosen = choose(cell, train, data.dev, cache or Cache(None), names, n_jobs, progress)
     tagger = cell.learner.make(**{**cell.settings(), **chosen, **threads(cell, n_jobs)})
     progress("reading features")
@@ -179,7 +181,7 @@ def measure(
         learner=cell.learner.name,
         loss=str(tagger.get_params().get("loss", "")),
         features=cell.title,
-        sentences=len(train),
+        sentences=len(train) if sentences is None or cell.size is not None else sentences,
         seed=cell.seed,
         accuracy=report.accuracy,
         f1=report.f1 if report.chunked else None,

@@ -17,9 +17,10 @@ from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import meant, parameters_of
 from tagwise.corpus.bundled import load_corpus
 from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.splitting import fold
 from tagwise.features.derived_columns import Features, title
 
-CorpusSpec = Union[str, "Mapping[str, Any]", "Sequence[str]", "tuple[Corpus, Corpus]"]
+CorpusSpec = Union[str, Corpus, "Mapping[str, Any]", "Sequence[str]", "tuple[Corpus, Corpus]"]
 
 #: Every fifth sentence is held out while parameters are chosen.
 HELD_OUT = 5
@@ -27,11 +28,16 @@ HELD_OUT = 5
 
 @dataclass(frozen=True)
 class Data:
-    """The parts of a corpus."""
+    """The parts of a corpus. With `folds`, both are the whole corpus, and each seed has a fold of cross-validation."""
 
     train: Corpus
     test: Corpus
     dev: Corpus | None = None
+    folds: int = 0
+
+    def part(self, seed: int) -> Data:
+        """Return the parts for a seed."""
+        return Data(*fold(self.train, self.folds, seed)) if self.folds else self
 
 
 @dataclass(frozen=True)
@@ -239,24 +245,35 @@ def with_noise(corpus: Corpus, share: float, seed: int = 0) -> Corpus:
 
 
 def resolve_corpora(
-    spec: Any, limits: Mapping[str, int] | None = None, held: int | None = None
+    spec: Any, limits: Mapping[str, int] | None = None, held: int | None = None, folds: int = 0
 ) -> dict[str, Data]:
     """Return the parts of corpora by name.
 
     Args:
-        spec: Name or names of bundled corpora, a tuple (train, test) or (train, dev, test), or a mapping of names to
-            either.
+        spec: Name or names of bundled corpora, a Corpus, a tuple (train, test) or (train, dev, test), or a mapping of
+            names to either.
         limits: Number of training sentences to use, by corpus.
         held: Number of sentences at the end of the training part that replace the test part.
+        folds: Number of folds for the cross-validation of a single Corpus.
     """
     if isinstance(spec, str):
         spec = {spec: spec}
+    elif isinstance(spec, Corpus):
+        spec = {os.path.basename(spec.source or "corpus"): spec}
     elif isinstance(spec, tuple) and len(spec) in (2, 3) and isinstance(spec[0], Corpus):
         spec = {os.path.basename(spec[0].source or "corpus"): spec}
     elif not isinstance(spec, Mapping):
         spec = {name: name for name in spec}
     out = {}
     for name, data in spec.items():
+        if isinstance(data, Corpus):
+            if folds < 2:
+                raise ParameterError(
+                    f"folds={folds}: cross-validation of {name} needs at least 2 folds. Use folds=5, or give a tuple "
+                    "of a training and a test part"
+                )
+            out[name] = Data(data, data, folds=folds)
+            continue
         parts = load_parts(data) if isinstance(data, str) else data
         train, test = (parts[0], parts[-1]) if held is None else (parts[0][:-held], parts[0][-held:])
         train = draw(train, (limits or {}).get(name), 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from tagwise.corpus.text.spans import (
     Policy,
     TextSpan,
     aligned,
+    check_policy,
     is_chunked,
     sentences_of,
     text_spans,
@@ -34,6 +35,17 @@ EXAMPLE = 'Write {"text": "...", "spans": [{"start": 0, "end": 5, "label": "..."
 _COMMENT = "# text = "
 
 
+class SpanFields(NamedTuple):
+    """The members of a JSON object that a format of texts with spans defines. They are checked later."""
+
+    text: Any
+    spans: Any  # None: the text is not labelled
+    meta: dict[str, Any]
+    doc: Any = None
+    scheme: Any = None
+    tokens: Tokenized | None = None  # None: the tokenizer splits the text
+
+
 class SpanRecord(NamedTuple):
     """A parsed line of a file."""
 
@@ -43,6 +55,31 @@ class SpanRecord(NamedTuple):
     scheme: str
     doc: str | None
     meta: dict[str, Any]
+    tokens: Tokenized | None = None
+
+
+def own_fields(value: dict[str, Any]) -> SpanFields:
+    """Return the members of an object of the format "spans"."""
+    meta = {key: v for key, v in value.items() if key not in (TEXT, CONTINUED, "spans", "newdoc", "scheme")}
+    return SpanFields(value.get(TEXT), value.get("spans"), meta, value.get("newdoc"), value.get("scheme"))
+
+
+class RecordFormat(NamedTuple):
+    """A format of JSON objects with texts and spans.
+
+    Attributes:
+        fields: Returns the members of an object, or None to skip it. It raises a ValueError with the reason if the
+            object is not valid.
+        member: Name of the member with the spans.
+        example: Remedy for messages.
+    """
+
+    fields: Callable[[dict[str, Any]], SpanFields | None]
+    member: str
+    example: str
+
+
+OWN = RecordFormat(own_fields, "spans", EXAMPLE)
 
 
 class SpanOptions(NamedTuple):
@@ -54,21 +91,24 @@ class SpanOptions(NamedTuple):
     misaligned: Policy = "error"
     names: tuple[str, str] = ("word", "label")
     labelled: bool = True  # False: spans are not read
+    form: RecordFormat = OWN
+
+
+def first_object(rows: list[str]) -> dict[str, Any]:
+    """Return the JSON object in the first line of a text, or an empty one."""
+    if rows[0][0] != "{":
+        return {}
+    try:
+        value = json.loads(rows[0])
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def detect(head: str, rows: list[str]) -> bool:
     """Return whether the first line of a text is an object with a text and without tokens."""
-    if rows[0][0] != "{":
-        return False
-    try:
-        value = json.loads(rows[0])
-    except (ValueError, RecursionError):
-        return False
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get(TEXT), str)
-        and not {"tokens", "words"} & value.keys()
-    )
+    value = first_object(rows)
+    return isinstance(value.get(TEXT), str) and not {"tokens", "words"} & value.keys()
 
 
 def iter_open(
@@ -95,9 +135,17 @@ def iter_open(
         CorpusError: The scheme is unknown, a line is not valid, or a span does not fit the tokens with
             ``misaligned="error"``.
     """
+    return sentences_of_file(file, OWN, tokenizer, scheme, misaligned)
+
+
+def sentences_of_file(
+    file: OpenFile, form: RecordFormat, tokenizer: Tokenizes | None, scheme: str, misaligned: Policy
+) -> Iterator[Sentence]:
+    """Return the sentences of an open file of JSON objects with texts and spans."""
+    check_policy(misaligned)
     scheme = scheme if scheme == TOKEN else scheme_name(scheme)
     labelled = file.label is not None
-    options = SpanOptions(file.name, tokenizer, scheme, misaligned, names_of(file), labelled)
+    options = SpanOptions(file.name, tokenizer, scheme, misaligned, names_of(file), labelled, form)
     return record_sentences(options, file.chunks)
 
 
@@ -125,51 +173,62 @@ def record_sentences(options: SpanOptions, chunks: Iterator[str]) -> Iterator[Se
                 continue
             try:
                 record = read_record(options, line, text)
+                if record is None:
+                    continue
                 labelled = record.spans is not None if labelled is None else labelled
-                if labelled and record.spans is None:
+                if options.labelled and labelled is not (record.spans is not None):
+                    form, which = options.form, ("missing", "given")[not labelled]
                     fail(
                         options.name,
                         line,
-                        "'spans' is missing, unlike in the lines before",
-                        f"{EXAMPLE}. Write [] for a text without spans.",
+                        f"{form.member!r} is {which}, unlike in the lines before",
+                        f"{form.example}. Write [] for a text without spans.",
                     )
             except CorpusError as raised:
                 error = raised
                 break
             records.append(record)
-        texts = tokenized([record.text for record in records], options.tokenizer)
+        texts = tokenized([record.tokens or record.text for record in records], options.tokenizer)
         for record, one in zip(records, texts):
             yield from sentences_of_record(options, record, one, bool(labelled))
         if error is not None:
             raise error
 
 
-def read_record(options: SpanOptions, line: int, text: str) -> SpanRecord:
-    """Parse and check a line. Its spans are not checked."""
+def read_record(options: SpanOptions, line: int, text: str) -> SpanRecord | None:
+    """Parse and check a line, or return None to skip it. Its spans are not checked."""
+    name, example = options.name, options.form.example
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as e:
-        fail(options.name, line, f"not valid JSON ({str(e)[:80]}) in {shown(text)}", f"{EXAMPLE}.", e)
-    if not isinstance(value, dict) or not isinstance(value.get(TEXT), str):
-        fail(options.name, line, f"{shown(text)} is not an object with a text", f"{EXAMPLE}.")
+        fail(name, line, f"not valid JSON ({str(e)[:80]}) in {shown(text)}", f"{example}.", e)
+    if not isinstance(value, dict):
+        fail(name, line, f"{shown(text)} is not an object with a text", f"{example}.")
     if "\\u" in text:
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as e:
-            fail(options.name, line, "a lone surrogate (\\ud800 to \\udfff)", "Write whole characters.", e)
-    meta = {key: v for key, v in value.items() if key not in (TEXT, CONTINUED, "spans", "newdoc", "scheme")}
-    spans, doc, scheme = value.get("spans"), value.get("newdoc"), value.get("scheme", options.scheme)
+            fail(name, line, "a lone surrogate (\\ud800 to \\udfff)", "Write whole characters.", e)
+    try:
+        found = options.form.fields(value)
+    except ValueError as e:
+        fail(name, line, str(e), f"{example}.", e)
+    if found is None:
+        return None
+    if not isinstance(found.text, str):
+        fail(name, line, f"{shown(text)} is not an object with a text", f"{example}.")
+    spans, doc, scheme = found.spans, found.doc, found.scheme or options.scheme
     if spans is not None and not isinstance(spans, list):
-        fail(options.name, line, f"'spans' is {shown(json.dumps(spans))}, not an array", f"{EXAMPLE}.")
+        problem = f"{options.form.member!r} is {shown(json.dumps(spans))}, not an array"
+        fail(name, line, problem, f"{example}.")
     if not (doc is None or isinstance(doc, (str, bool))) or (isinstance(doc, str) and "\n" in doc):
-        fail(options.name, line, "'newdoc' is not a name", "Give a string in one line, or true.")
+        fail(name, line, "'newdoc' is not a name", "Give a string in one line, or true.")
     try:
         scheme = scheme if scheme == TOKEN else scheme_name(str(scheme))
     except CorpusError as e:
-        fail(options.name, line, f"'scheme': {e}", "Leave it out for IOB2.", e)
-    return SpanRecord(
-        line, value[TEXT], spans, scheme, doc if isinstance(doc, str) else "" if doc else None, meta
-    )
+        fail(name, line, f"'scheme': {e}", "Leave it out for IOB2.", e)
+    begins = doc if isinstance(doc, str) else "" if doc else None
+    return SpanRecord(line, found.text, spans, scheme, begins, found.meta, found.tokens)
 
 
 def sentences_of_record(
@@ -188,12 +247,27 @@ def sentences_of_record(
     return sentences_of(text, labels, names=options.names, doc=record.doc, line=record.line, meta=record.meta)
 
 
-class Records:
-    """Converter of sentences to lines of JSON. All sentences of a text share one line."""
+def as_line(value: dict[str, Any]) -> str:
+    """Return an object as a line of JSON, including its newline."""
+    return json.dumps(value, ensure_ascii=False) + "\n"
 
-    def __init__(self, chunked: bool | None = None, *, include_text: bool = False) -> None:
+
+class Records:
+    """Converter of sentences to JSON objects. All sentences of a text share one object.
+
+    `render` returns the text of an object, by default as a line of JSON.
+    """
+
+    def __init__(
+        self,
+        chunked: bool | None = None,
+        *,
+        include_text: bool = False,
+        render: Callable[[dict[str, Any]], str] = as_line,
+    ) -> None:
         self.chunked = chunked  # whether labels mark chunks (None: detected from the labels of each text)
         self.include_text = include_text  # whether spans include their text
+        self.render = render
         self._held: list[tuple[Sentence, Tokenized, Sequence[Any], Sequence[float | None]]] = []
 
     def __call__(
@@ -237,7 +311,7 @@ class Records:
         for key, v in (first.meta or {}).items():
             if key not in (TEXT, CONTINUED):
                 value.setdefault(key, v)
-        return json.dumps(value, ensure_ascii=False) + "\n"
+        return self.render(value)
 
     def member(self, span: TextSpan, at: int, *chance: float | None) -> dict[str, Any]:
         """Return a span as a JSON object, with its offsets increased by `at`."""
@@ -303,9 +377,20 @@ def write_spans(sentences: Iterable[Sentence], file: File) -> None:
     >>> Path("texts.jsonl").read_text()
     '{"text": "In Oslo", "spans": [{"start": 3, "end": 7, "label": "LOC"}]}\n'
     """
+    write_records(sentences, file, Records)
+
+
+def write_records(
+    sentences: Iterable[Sentence],
+    file: File,
+    records: Callable[[bool | None], Records],
+    end: Callable[[], str] = str,
+) -> None:
+    """Write sentences as JSON objects. The result of `end` follows the last one."""
     known = isinstance(sentences, Corpus) and sentences.label is not None and len(sentences) > 0
-    records = Records(is_chunked(sentences.label_set) if known else None)  # type: ignore[attr-defined]
+    convert = records(is_chunked(sentences.label_set) if known else None)  # type: ignore[attr-defined]
     with writer(file) as write:
         for sentence in sentences:
-            write(records(sentence))
-        write(records.rest())
+            write(convert(sentence))
+        write(convert.rest())
+        write(end())

@@ -214,11 +214,7 @@ def spans_to_labels(
     >>> spans_to_labels(["In New York."], [[(3, 11, "LOC")]]).labels
     [['O', 'B-LOC', 'I-LOC', 'O']]
     """
-    if misaligned not in POLICIES:
-        raise ParameterError(
-            f"misaligned={misaligned!r} is unknown{meant(str(misaligned), POLICIES)}. "
-            f"Use one of {', '.join(POLICIES)}."
-        )
+    check_policy(misaligned)
     scheme = scheme if scheme == TOKEN else schemes.scheme_name(scheme)
     found = tokenized(texts, tokenizer)
     given = list(spans)
@@ -230,6 +226,15 @@ def spans_to_labels(
         labels.append(one)
         reports += report
     return Alignment(found, labels, reports)
+
+
+def check_policy(misaligned: str) -> None:
+    """Raise a ParameterError for an unknown treatment of misaligned spans."""
+    if misaligned not in POLICIES:
+        raise ParameterError(
+            f"misaligned={misaligned!r} is unknown{meant(str(misaligned), POLICIES)}. "
+            f"Use one of {', '.join(POLICIES)}."
+        )
 
 
 def aligned(

@@ -94,7 +94,7 @@ def encode(
     columns: Sequence[str] | None = None,
     label: str = "label",
     format: str | None = None,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
     shard_tokens: int = SHARD_TOKENS,
     memory: int | float | str | None = None,
     progress: Callable[[Encoded], Any] | None = None,
@@ -118,7 +118,8 @@ def encode(
         columns: sequence of str or None, default=None. Column names, as in `read`.
         label: str, default="label". Name of the label column.
         format: str or None, default=None. Format of the files, as in `read`. None means automatic detection.
-        encoding: str, default="utf-8". Encoding of the files, which must contain ASCII.
+        encoding: str or None, default=None. Encoding such as "latin-1". None means UTF-8, or
+            UTF-16 and UTF-32 by their byte order mark.
         shard_tokens: int, default=200000. Number of tokens per shard. Smaller shards need less memory, and larger ones
             have less overhead.
         memory: int, float, str or None, default=None. Maximum memory for the sentences of a shard and for the
@@ -261,7 +262,7 @@ def expanded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -
 
 
 def read(
-    paths: Sequence[str], format: str | None, columns: Sequence[str] | None, label: str, encoding: str
+    paths: Sequence[str], format: str | None, columns: Sequence[str] | None, label: str, encoding: str | None
 ) -> Iterator[tuple[str, Sentence]]:
     """Yield the sentences of all files, each with the name of its file."""
     for path in paths:

@@ -23,7 +23,7 @@ from tagwise.estimators.training import model_of, train_with_progress, training_
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import resolve
-from tagwise.features.types import Labels, Sentences
+from tagwise.features.types import LabelledSentences, Labels
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.loop import Callback
 from tagwise.learners.sharded.config import LocalParts, ShardBackend, ShardRules
@@ -38,7 +38,7 @@ def fit_shards(
     shards: Shards,
     *,
     parts: int | None = None,
-    dev: Sentences | None = None,
+    dev: LabelledSentences | None = None,
     dev_y: Labels | None = None,
     callbacks: Iterable[Callback] = (),
     warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
@@ -97,7 +97,7 @@ def fit_shards(
             )
         task.warm = model_of(warm_start)
         task.start = transfer(task.warm, vocabulary, layout, task.labels)
-    scored = None if dev is None else Inputs.of(dev)
+    scored = None if dev is None else Inputs.of_labelled(dev)
     if scored is not None:
         dev_y = scored.gold(dev_y)
         task.dev_score = dev_scorer(lambda w: tagger._model(task, w), task, scored, dev_y)
