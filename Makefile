@@ -141,7 +141,7 @@ study: $(VENV)/.dev ## run the comparisons of the study and write its tables (AR
 shows: $(VENV)/.dev ## run the notebooks and the shell session of the documentation and update their output
 	$(PY) -m tools.shows
 
-licences: $(VENV)/.dev ## update docs/licences.md from Cargo.lock and pyproject.toml
+licences: $(VENV)/.dev ## update docs/internals/licences.md from Cargo.lock and pyproject.toml
 	$(PY) packaging/licences.py
 
 docs: $(VENV)/.docs ## build the documentation site into site/

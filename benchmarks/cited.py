@@ -21,7 +21,7 @@ from tagwise.apps.compare.report.figures import Palette
 from tagwise.apps.compare.report.svg import Chart, PlotPoint
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("docs/which-learner.md", "docs/papers.md", "docs/paper.md")
+PAGES = ("docs/howto/choose-learner.md", "docs/papers.md", "docs/paper.md")
 CUT = re.compile(r"<!-- cut (?P<reference>[^>]*?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 FIGURE = re.compile(r"<!-- fig (?P<reference>[^>]*?) -->(?P<body>[^<]*)<!-- / -->")
 #: Charts: table, columns of x and y, title. The x axis is logarithmic.

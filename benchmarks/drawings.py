@@ -1,4 +1,4 @@
-"""Drawings of docs/engine.md as SVG: a lattice with its sums, the fold, sixteen sentences in lanes.
+"""Drawings of docs/concepts/engine.md as SVG: a lattice with its sums, the fold, sixteen sentences in lanes.
 
     python -m benchmarks.drawings             # write them
     python -m benchmarks.drawings --check     # check that they are up to date

@@ -1,4 +1,4 @@
-"""Write docs/licences.md: the crates of Cargo.lock and the packages of pyproject.toml, each with its licence.
+"""Write docs/internals/licences.md: the crates of Cargo.lock and the packages of pyproject.toml, each with its licence.
 
 python packaging/licences.py            # uses cargo (offline) and, for packages that are not installed, pypi.org
 python packaging/licences.py --check    # check that the page matches these files, without network or cargo
@@ -18,7 +18,7 @@ from typing import Any
 import tomllib
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "licences.md"
+PAGE = ROOT / "docs" / "internals" / "licences.md"
 #: SPDX names of licences that distributions name differently.
 SPDX = {
     "BSD License": "BSD-3-Clause",
@@ -111,9 +111,9 @@ def main(arguments: list[str]) -> int:
         found = faults()
         print(
             "\n".join(
-                [*found, "run make licences to update docs/licences.md"]
+                [*found, "run make licences to update docs/internals/licences.md"]
                 if found
-                else ["docs/licences.md is current"]
+                else ["docs/internals/licences.md is current"]
             )
         )
         return int(bool(found))

@@ -132,7 +132,7 @@ def on_the_cpu(batch: int, length: int, labels: int) -> dict[str, Any]:
 
 
 def rows(found: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the table of docs/torch.md: milliseconds and ratios by wall time and by CPU time, and the goal."""
+    """Yield the table of docs/howto/torch.md: milliseconds and ratios by wall time and by CPU time, and the goal."""
     sides = "ours, ms", "pytorch-crf, ms", "ratio", "by processor time"
     head = ["size", *sides, *(f"decode: {name}" for name in sides), "goal"]
     yield f"| {' | '.join(head)} |"

@@ -1,4 +1,4 @@
-"""Shell completion proposes commands, options, files and names, as described in docs/cli.md."""
+"""Shell completion proposes commands, options, files and names, as described in docs/reference/cli.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from click.shell_completion import ShellComplete
 
 from tagwise.cli import cli
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 RUN = "import sys; sys.argv[0] = 'tagwise'; from tagwise.cli import main; main()"
 
 

@@ -1,4 +1,4 @@
-"""A reader of model files written from docs/model-file.md, independent of the package."""
+"""A reader of model files written from docs/reference/model-file.md, independent of the package."""
 
 from __future__ import annotations
 

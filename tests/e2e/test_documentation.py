@@ -8,7 +8,7 @@ import pytest
 from tools.shows import pages
 
 #: Pages that train on whole corpora and take more than a few seconds.
-LONG = {"docs/learners/crf.md"}
+LONG = {"docs/concepts/crf.md"}
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,10 @@ def test_baseline_predicts_the_most_frequent_label() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_example_commands_print_the_documented_score(name: str) -> None:
-    """Run as a command, it prints the score stated in docs/examples.md, within one point."""
+    """Run as a command, it prints the score stated in docs/start/examples.md, within one point."""
     row = next(
         row
-        for row in (ROOT / "docs" / "examples.md").read_text("utf-8").splitlines()
+        for row in (ROOT / "docs" / "start" / "examples.md").read_text("utf-8").splitlines()
         if f"NAME={name}`" in row
     )
     stated = [float(number) for number in re.findall(r"\d+\.\d", row)]

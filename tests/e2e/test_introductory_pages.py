@@ -35,7 +35,7 @@ def test_readme_results_are_reproduced(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.slow
 def test_first_ten_minutes_page_finds_london(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The entity tagger finds the place and the person in the page's sentences."""
-    names = names_of("docs/ten-minutes.md", tmp_path, monkeypatch)
+    names = names_of("docs/start/first-tagger.md", tmp_path, monkeypatch)
     found = names["tagger"].predict(names["sentences"])
     assert found[0] == ["O", "O", "B-location", "O"]
     assert found[1] == ["B-person", "I-person", "O", "O"]

@@ -1,4 +1,4 @@
-"""The model file follows docs/model-file.md, read with the standard library and NumPy only."""
+"""The model file follows docs/reference/model-file.md, read with the standard library and NumPy only."""
 
 from __future__ import annotations
 

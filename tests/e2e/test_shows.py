@@ -53,8 +53,8 @@ LONG = {"everyday.ipynb"}
 @pytest.mark.parametrize(
     "book",
     [
-        pytest.param(path.name, marks=[pytest.mark.slow] if path.name in LONG else [])
-        for path in sorted(DOCS.glob("*.ipynb"))
+        pytest.param(str(path.relative_to(DOCS)), marks=[pytest.mark.slow] if path.name in LONG else [])
+        for path in sorted(DOCS.rglob("*.ipynb"))
     ],
 )
 def test_notebooks_reproduce_their_committed_output(
@@ -79,7 +79,7 @@ def test_notebooks_reproduce_their_committed_output(
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the session is bash's")
 def test_shell_session_reproduces_its_committed_output(tmp_path: Path) -> None:
     """Commands run in order in an empty home. Their output equals the page except for figures."""
-    page = (DOCS / "everyday.md").read_text("utf-8")
+    page = (DOCS / "start" / "shell.md").read_text("utf-8")
     again = session.made(page, tmp_path)
     assert answers(again) == answers(page)
     assert "Traceback" not in page

@@ -50,7 +50,7 @@ class Forgery:
 
     @staticmethod
     def of(path: Path) -> Forgery:
-        """Take a file apart, by the tables of docs/model-file.md."""
+        """Take a file apart, by the tables of docs/reference/model-file.md."""
         data = path.read_bytes()
         size, count = struct.unpack_from("<QQ", data, 16)
         arrays = []

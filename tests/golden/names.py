@@ -39,7 +39,7 @@ def named(model: Model) -> dict[Name, float]:
 
 
 def further_back(model: Model) -> dict[Name, float]:
-    """Return weights of labels further back than one, in the layout of docs/decoding.md: F_2 .. F_p, R, G_2 .. G_m."""
+    """Return weights of labels further back than one, as in docs/concepts/decoding.md: F_2 .. F_p, R, G_2 .. G_m."""
     past, labels = model.lookback, model.labels
     if past is None:
         return {}

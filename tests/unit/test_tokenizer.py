@@ -1,4 +1,4 @@
-"""The tokenizer: laws for any text, and examples of the rules that docs/raw-text.md states."""
+"""The tokenizer: laws for any text, and examples of the rules that docs/howto/raw-text.md states."""
 
 from __future__ import annotations
 

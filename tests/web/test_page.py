@@ -1,4 +1,4 @@
-"""The curl commands of docs/serve.md work, each sent as a request without a socket."""
+"""The curl commands of docs/howto/serve.md work, each sent as a request without a socket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tests.web.test_serve import app_of
 def test_curl_commands_of_the_page_succeed(tagger: tw.CRF) -> None:
     """Every `curl` command gets status 200 and JSON without an error."""
     app = app_of(tagger)
-    lines = [row for b in pages.of("docs/serve.md") if b.language == "sh" for row in b.code.splitlines()]
+    lines = [
+        row for b in pages.of("docs/howto/serve.md") if b.language == "sh" for row in b.code.splitlines()
+    ]
     commands = [row for row in lines if "curl " in row]
     assert len(commands) >= 6
     for row in commands:

@@ -192,7 +192,7 @@ def test_concurrent_clients_get_their_own_responses(address: tuple[str, int], ta
     assert not wrong
 
 
-PAGE = (Path(__file__).parents[2] / "docs" / "serve.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "serve.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.S | re.M)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines() if "localhost:8000" in line]
 assert COMMANDS, "the page has no commands that ask a server"
@@ -201,7 +201,7 @@ assert COMMANDS, "the page has no commands that ask a server"
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_curl_commands_of_the_page_run(address: tuple[str, int], command: str) -> None:
-    """Every command of docs/serve.md prints lines of JSON without an error."""
+    """Every command of docs/howto/serve.md prints lines of JSON without an error."""
     here = command.replace("localhost:8000", f"localhost:{address[1]}")
     found = subprocess.run(["bash", "-c", here], capture_output=True, check=True, timeout=60)
     answers = [json.loads(line) for line in found.stdout.splitlines()]

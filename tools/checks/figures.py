@@ -106,7 +106,7 @@ def check_figures_of_papers() -> Iterator[str]:
 
 
 def check_drawings() -> Iterator[str]:
-    """Drawings of docs/engine.md are current except for numbers, and every SVG is a document with its own root."""
+    """Drawings of docs/concepts/engine.md are current except for numbers, and every SVG is a complete document."""
     for name, draw in drawings.DRAWINGS.items():
         stored, drawn = (drawings.FOLDER / f"{name}.svg").read_text("utf-8"), draw()
         if re.sub(r"[\d.]+", "#", stored) != re.sub(r"[\d.]+", "#", drawn):

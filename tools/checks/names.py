@@ -94,15 +94,15 @@ MORE = {
 }
 #: Names without an example, with the reason.
 NO_EXAMPLE = {
-    "tagwise.estimators.documents.spacy_component": "needs spaCy: docs/inputs.md",
-    "tagwise.corpus.to_series": "needs pandas: docs/inputs.md",
-    "tagwise.compat.install": "changes a whole process: docs/switching.md",
-    "tagwise.compat.uninstall": "changes a whole process: docs/switching.md",
-    "tagwise.compat.installed": "changes a whole process: docs/switching.md",
+    "tagwise.estimators.documents.spacy_component": "needs spaCy: docs/howto/formats.md",
+    "tagwise.corpus.to_series": "needs pandas: docs/howto/formats.md",
+    "tagwise.compat.install": "changes a whole process: docs/migrate/crfsuite.md",
+    "tagwise.compat.uninstall": "changes a whole process: docs/migrate/crfsuite.md",
+    "tagwise.compat.installed": "changes a whole process: docs/migrate/crfsuite.md",
     "tagwise.compat.pycrfsuite.Trainer": "the example of its module",
     "tagwise.compat.pycrfsuite.BaseTrainer": "the example of its module",
     "tagwise.compat.pycrfsuite.Tagger": "the example of its module",
-    "tagwise.compat.sklearn_crfsuite.CRF": "needs scikit-learn: docs/switching.md",
+    "tagwise.compat.sklearn_crfsuite.CRF": "needs scikit-learn: docs/migrate/crfsuite.md",
 }
 
 

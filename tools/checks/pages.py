@@ -98,9 +98,9 @@ def check_addresses() -> Iterator[str]:
 
 
 def check_examples() -> Iterator[str]:
-    """Each example is on docs/examples.md and has a README with its command."""
+    """Each example is on docs/start/examples.md and has a README with its command."""
     for name in sorted(path.parent.name for path in (ROOT / "examples").glob("*/__main__.py")):
-        for page in ("docs/examples.md", f"examples/{name}/README.md"):
+        for page in ("docs/start/examples.md", f"examples/{name}/README.md"):
             if f"make example NAME={name}" not in text(page):
                 yield f"{page} does not name {name}"
 

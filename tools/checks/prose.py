@@ -17,7 +17,7 @@ from tools.checks import ROOT
 #: Idioms per 1,000 words that a file may contain. Short files may contain FREE of them.
 LIMIT, FREE = 3.0, 2
 FOLDERS = ("python/tagwise", "rust/src", "tests", "tools", "benchmarks", "examples", "packaging")
-PAGES = ("README.md", "docs/glossary.md")
+PAGES = ("README.md", "docs/concepts/glossary.md")
 _UNIT = (
     "token|sentence|line|label|word|file|model|core|pass|epoch|round|row|page|shard|request|process|port|cell|feature|"
     "attribute|learner|run|machine|call|second|minute|batch|worker"

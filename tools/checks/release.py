@@ -45,7 +45,7 @@ def check_version() -> Iterator[str]:
         "Cargo.lock": ([p["version"] for p in toml("Cargo.lock")["package"] if p["name"] == "tagwise-core"], [VERSION]),
         "tagwise-crfsuite": (drop_in["version"], VERSION),
         "its dependency": (drop_in["dependencies"], [f"tagwise>={major}.{minor},<{major}.{int(minor) + 1}"]),
-        "docs/releases.md": (f"\n## {VERSION}\n" in text("docs/releases.md"), True),
+        "docs/migrate/from-0.2.md": (f"\n## {VERSION}\n" in text("docs/migrate/from-0.2.md"), True),
     }  # fmt: skip
     yield from (
         f"{place}: {found}, expected {wanted}" for place, (found, wanted) in places.items() if found != wanted
@@ -80,7 +80,7 @@ def bounds(requirements: list[str]) -> dict[str, str]:
 
 
 def check_bounds() -> Iterator[str]:
-    """The oldest environment has the lower bounds of pyproject.toml, and docs/support.md states them."""
+    """The oldest environment has the lower bounds of pyproject.toml, and docs/reference/support.md states them."""
     promised = bounds([*PROJECT["dependencies"], *EXTRAS["sklearn"], *EXTRAS["plot"]])
     tried = dict(re.findall(r"^([\w-]+)==([\d.]+)", "\n".join(environments.ENVIRONMENTS["oldest"]), re.M))
     for name, bound in promised.items():
@@ -96,8 +96,8 @@ def check_bounds() -> Iterator[str]:
         "Rust (to build)": toml("Cargo.toml")["package"]["rust-version"],
     }
     for name, bound in stated.items():
-        if f"| {name} | {bound} |" not in text("docs/support.md"):
-            yield f"docs/support.md does not state {name} {bound}"
+        if f"| {name} | {bound} |" not in text("docs/reference/support.md"):
+            yield f"docs/reference/support.md does not state {name} {bound}"
 
 
 def check_licences() -> Iterator[str]:
@@ -106,7 +106,7 @@ def check_licences() -> Iterator[str]:
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
     if done.returncode:
         yield done.stdout + done.stderr
-    page, locked = text("docs/licences.md"), toml("Cargo.lock")["package"]
+    page, locked = text("docs/internals/licences.md"), toml("Cargo.lock")["package"]
     if "| ? |" in page:
         yield "a dependency has no licence"
     if len({one["name"] for one in locked}) != len(locked):
@@ -122,12 +122,14 @@ def check_licences() -> Iterator[str]:
 
 
 def check_dependencies() -> Iterator[str]:
-    """docs/dependencies.md gives the reason for every package and crate, and wheels contain only the package."""
+    """docs/internals/dependencies.md gives reasons for all packages and crates, and wheels contain only the package."""
     required = [*PROJECT["dependencies"], *(one for extra in EXTRAS.values() for one in extra)]
     names = {re.split(r"[^\w-]", one)[0] for one in required} | toml("Cargo.toml")["dependencies"].keys()
-    page = text("docs/dependencies.md")
+    page = text("docs/internals/dependencies.md")
     yield from (
-        f"docs/dependencies.md does not mention {name}" for name in sorted(names) if f"`{name}`" not in page
+        f"docs/internals/dependencies.md does not mention {name}"
+        for name in sorted(names)
+        if f"`{name}`" not in page
     )
     if "include" in toml("pyproject.toml")["tool"]["maturin"]:
         yield "files listed in tool.maturin.include end up in the root of site-packages"

@@ -13,13 +13,13 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="tagwise-shows-") as folder:
-        page = DOCS / "everyday.md"
+        page = DOCS / "start" / "shell.md"
         page.write_text(session.made(page.read_text("utf-8"), Path(folder)), "utf-8")
         os.environ["TAGWISE_CACHE"] = str(Path(folder) / "cache")
         before = os.getcwd()
         os.chdir(folder)
         try:
-            for book in sorted(DOCS.glob("*.ipynb")):
+            for book in sorted(DOCS.rglob("*.ipynb")):
                 notebook.write(book, notebook.run(notebook.read(book)))
         finally:
             os.chdir(before)

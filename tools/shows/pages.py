@@ -52,9 +52,9 @@ RUN = ("python", *COMMANDS)
 #: Data and drawings, which are parsed if there is a parser and never run.
 DATA = ("text", "json", "ini", "dockerfile", "template", "mermaid")
 #: Pages that `make shows` writes, and whose session has its own test.
-WRITTEN = ("docs/everyday.md",)
+WRITTEN = ("docs/start/shell.md",)
 #: Pages whose Python is run and examined by tests/e2e/test_introductory_pages.py.
-PROMISES = ("README.md", "docs/ten-minutes.md")
+PROMISES = ("README.md", "docs/start/first-tagger.md")
 
 
 @dataclass(frozen=True)

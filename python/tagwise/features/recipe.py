@@ -1,7 +1,7 @@
 """Recipes, which turn sentences into attributes. A recipe may learn from training sentences. Model files contain it.
 
-`features.resolve` creates a recipe from a user's specification. Templates (`docs/templates.md`) run natively over whole
-corpora. A function is called once per sentence.
+`features.resolve` creates a recipe from a user's specification. Templates (`docs/reference/templates.md`) run natively
+over whole corpora. A function is called once per sentence.
 
 >>> recipe = Recipe.of_template("word[-1..0] & word[0].suffix(2)", ["word"])
 >>> recipe.render(["The", "dog"])[1]

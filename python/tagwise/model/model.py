@@ -510,7 +510,7 @@ class Model:
     def save(
         self, path: Path, extra: dict[str, NDArray[Any]] | None = None, *, format: str = "tagwise"
     ) -> None:
-        """Write the model to one file, atomically. docs/model-file.md describes the format.
+        """Write the model to one file, atomically. docs/reference/model-file.md describes the format.
 
         Args:
             path: Path of the file.

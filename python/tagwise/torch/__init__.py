@@ -1,4 +1,4 @@
-"""Linear chains for PyTorch: a CRF layer, its losses, and a distribution over label paths (see docs/torch.md)."""
+"""Linear chains for PyTorch: a CRF layer, its losses, and a distribution over label paths (see docs/howto/torch.md)."""
 
 from tagwise.torch.distribution import LinearChain
 from tagwise.torch.heads import Heads

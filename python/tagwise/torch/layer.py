@@ -112,7 +112,7 @@ class CRF(nn.Module):  # type: ignore[misc]
         edges: Scores of neighbouring labels per token, added to `transitions`: (B, T, L, L) [.., before, label], or a
             pair of factors (B, T, L, R) whose product they are. Entries of the first token are ignored.
         partial: Whether some tags are -100. None checks the tags if that does not synchronise with a device, see
-            `docs/torch.md`.
+            `docs/howto/torch.md`.
         cost: Replaces the cost of the layer. It can also have one entry per token and label (B, T, L).
         """
         simple = mask is None and lengths is None and edges is None and partial is None and reduction == "sum"

@@ -1,4 +1,4 @@
-//! Compiler of the template language, from text to rules. See docs/templates.md. `parse` reads native templates,
+//! Compiler of the template language, from text to rules. See docs/reference/templates.md. `parse` reads native templates,
 //! `crfpp` those of CRF++.
 //!
 //! A rule is a list of atoms at offsets with literal text between them. An atom is (column, functions) and is shared by

@@ -1,4 +1,4 @@
-"""Tokenization and sentence splitting of raw text, with character offsets. For the rules, see docs/raw-text.md.
+"""Tokenization and sentence splitting of raw text, with character offsets. For the rules, see docs/howto/raw-text.md.
 
 >>> found = Tokenizer()("Peter flew to London. He didn't stay.")
 >>> found.tokens

@@ -2,7 +2,7 @@
 //! blanks only. Positions count characters (code points), as in Python.
 //!
 //! The rules follow the Unicode word boundaries (UAX 29) if these fit the data that taggers are trained on, and
-//! annotated corpora (Penn Treebank, Universal Dependencies) otherwise. See docs/raw-text.md for the full list.
+//! annotated corpora (Penn Treebank, Universal Dependencies) otherwise. See docs/howto/raw-text.md for the full list.
 
 mod kinds;
 mod sentences;
