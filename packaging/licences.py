@@ -73,8 +73,12 @@ def licence_of_package(name: str) -> str:
         classifiers = about["classifiers"]
     if about.get("license_expression"):
         return str(about["license_expression"])
-    named = [c.split(" :: ")[-1] for c in classifiers if c.startswith("License :: ")]
     text = (about.get("license") or "").strip()
+    if re.fullmatch(
+        r"[A-Z][\w.]*-[\w.-]+", text
+    ):  # such as BSD-2-Clause, for which the classifier is "BSD License"
+        return text
+    named = [c.split(" :: ")[-1] for c in classifiers if c.startswith("License :: ")]
     names = named or [text.splitlines()[0] if text else "?"]
     return " OR ".join(SPDX.get(one, one) for one in names if one != "OSI Approved")
 

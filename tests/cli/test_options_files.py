@@ -19,7 +19,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "errors": ("MODEL", "FILE"),
     "convert": ("FILE",),
     "split": ("FILE", "--parts", "1,1", "-o", "OUT"),
-    "compare": ("FILE", "--folds", "2", "--learner", "hmm", "--jobs", "0", "--fresh"),
+    "compare": ("FILE", "--folds", "2", "--learner", "hmm", "--workers", "0", "--fresh"),
     "encode": ("FILE", "-o", "OUT", "-q"),
     "annotate": ("FILE", "--work", "OUT", "--export", "jsonl", "-o", "EXPORT"),
     "tag": ("MODEL", "FILE"),

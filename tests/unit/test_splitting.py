@@ -117,7 +117,7 @@ def test_compare_cross_validates_a_file(tmp_path: Path) -> None:
         [["a", "b"], ["b", "a"], ["a"], ["b"]] * 5, [["X", "Y"], ["Y", "X"], ["X"], ["Y"]] * 5
     )
     tw.write(whole, path)
-    args = ("--learner", "hmm", "--jobs", "0", "--fresh", "-o", out)
+    args = ("--learner", "hmm", "--workers", "0", "--fresh", "-o", out)
     result = run("compare", path, "--folds", 4, *args)
     assert result.exit_code == 0, result.stderr
     rows = json.loads(out.read_text())["rows"]

@@ -112,7 +112,7 @@ def split(
     \b
     Examples:
       tagwise split data.csv --parts 80,10,10 --seed 1
-      tagwise split data.jsonl --parts 90,10 -o parts/ --to conll
+      tagwise split data.jsonl --parts 90,10 --to conll
     """
     bundled: Any = bundled_corpus(source, "train", label)
     if bundled is not None:
