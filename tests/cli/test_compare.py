@@ -53,6 +53,22 @@ def test_learners_with_fixed_features_are_planned_once() -> None:
     assert [(c.learner.name, c.features) for c in cells] == [("hmm", "S1"), ("crf", "S2"), ("crf", "S3")]
 
 
+def test_classes_in_features_are_learned_from_the_words_of_all_parts(
+    small: tuple[tw.Corpus, tw.Corpus],
+) -> None:
+    args = {"corpus": small, "params": FAST}
+    spelled = ["S1", "S1+classes", "S1+classes+regex:year=[0-9]{4}"]
+    table = tw.compare(["crf"], features=spelled, **args)
+    assert [row.features for row in table] == spelled
+    several = tw.WordClasses.learn([*small[0], *small[1]], classes="several")
+    for row, features in zip(table.rows[1:], ("S1" + several, "S1" + tw.Regex("year", "[0-9]{4}") + several)):
+        tagger = tw.CRF(features=features, random_state=0, **FAST).fit(small[0])
+        assert row.nonzero == tagger.n_nonzero_ > table.rows[0].nonzero
+        assert row.accuracy == tagger.evaluate(small[1]).accuracy
+    with pytest.raises(tw.TagwiseError, match="names no classes"):
+        tw.CRF(features="default+classes").fit(small[0])
+
+
 # --- processes ----------------------------------------------------------------------------------------------
 
 

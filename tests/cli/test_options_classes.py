@@ -133,6 +133,7 @@ def train_raw(bench: Bench) -> None:
         (b"one\n", "too little for classes"),
         (bytes(range(256)), "binary"),
         (b"\xff\xfea\0", "too little for classes"),  # UTF-16
+        (b"\x7fELF\0\0\x01" * 99, "binary"),
     ],
 )
 def test_unusable_text_is_one_line_and_nothing_is_written(bench: Bench, content: bytes, message: str) -> None:

@@ -18,7 +18,7 @@ NAMES = {
     "estimators": "AROW Boosting CRF HMM HMSVM MEMM MIRA PassiveAggressive Perceptron Tagger",
     "parameters": "Dictionary Kernel Lookback Partial Poly RBF",
     "data": "Corpus Sentence Tokenizer read iter_sentences write load_corpus list_corpora Shards encode fit_shards",
-    "features": "Features Gazetteer Regex Vectors",
+    "features": "Features Gazetteer Regex Vectors WordClasses",
     "models": "load pretrained list_pretrained Checkpoint",
     "results": "evaluate compare TagwiseError",
     "submodules": "spans exceptions plot lattice losses scorers",

@@ -336,7 +336,7 @@ class PresetOrFile(_Choice):
     "--features",
     metavar="SET",
     multiple=True,
-    help="Feature set, as for tagwise train. Repeatable.",
+    help="Feature set, as for tagwise train, or default+classes for word classes of the corpus. Repeatable.",
     panel=LEARNERS,
 )
 @click.option(

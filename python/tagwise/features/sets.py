@@ -208,6 +208,10 @@ def template_text(name: str, columns: Sequence[str] = (DEFAULT_COLUMN,)) -> str:
     word[0]
     """
     match = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*(?:window\s*=\s*)?(\d+)?\s*\))?\s*", name)
+    if re.search(r"\+\s*classes\s*$", name):
+        raise TemplateError(
+            f"{name!r} names no classes. Add those of tagwise.WordClasses.learn(text), or name a file: {name}:FILE"
+        )
     if match is None or match[1] not in SETS:
         raise TemplateError(
             f"no feature set {name!r}{meant(name, SETS)}. Use {', '.join(SETS)}, or a template such as word[0]."

@@ -72,6 +72,7 @@ def compare(
         corpus: Name of a bundled corpus, a list of names, a tuple (train, test) or (train, dev, test), a single Corpus
             for cross-validation, or a mapping of names to such tuples or corpora.
         features: List of feature sets, templates, functions or `Features`, as estimators accept them.
+            ``"default+classes"`` adds word classes, learned from the words of all parts of the corpus without labels.
         losses: Losses of the learners that have one. Each is a row. By default each learner uses its own.
         sizes: Numbers of training sentences. Give several for a learning curve. None uses all sentences.
         seeds: Number of runs per cell. Seed 0 trains on the first sentences, others draw a sample. Use 3 or more to
