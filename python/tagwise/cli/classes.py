@@ -16,7 +16,7 @@ from rich.console import Console
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.terminal import pair_table, visible
 from tagwise.cli.app import debug_option, say
-from tagwise.cli.files import PARTS, bundled_corpus, n_jobs_option, read_sentences
+from tagwise.cli.files import PARTS, bundled_corpus, check_output, n_jobs_option, read_sentences
 from tagwise.cli.help import DATA, LEARNER, OUTPUT, Command
 from tagwise.corpus.bundled import list_corpora, load_corpus
 from tagwise.corpus.formats import FORMATS
@@ -182,8 +182,6 @@ def classes(
       tagwise classes ewt-pos wnut17-ner -o words.classes
       tagwise inspect words.classes --word London
     """
-    from tagwise.cli.train import check_output
-
     begin = time.perf_counter()
     check_output(output)
     found = learn(

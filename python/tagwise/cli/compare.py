@@ -40,13 +40,13 @@ from tagwise.cli.encode import parse_memory
 from tagwise.cli.files import (
     address_option,
     backend_option,
+    check_output,
     encoding_option,
     label_options,
     read_corpus,
     require,
 )
 from tagwise.cli.help import DATA, HELP, MACHINE, OUTPUT, RESUMING, Command, command_line, in_options
-from tagwise.cli.train import check_output
 from tagwise.corpus.sentence import Corpus
 from tagwise.features.derived_columns import parse_features
 

@@ -11,9 +11,10 @@ from typing import IO, Any, TypeVar, cast
 import rich_click as click
 from click import get_current_context
 
-from tagwise.base.exceptions import CorpusError, file_error
+from tagwise.base.exceptions import CorpusError, FileError, file_error
 from tagwise.base.extensions import backends
 from tagwise.base.parameters import meant
+from tagwise.base.writing import check_writable
 from tagwise.cli.help import DATA, MACHINE
 from tagwise.corpus.bundled import list_corpora, load_corpus
 from tagwise.corpus.columns import LABELS
@@ -34,6 +35,14 @@ def require(needed: str, met: bool, **options: Any) -> None:
     for name in (name for name, value in options.items() if value not in (None, False) and not met):
         option = f"--{name.replace('_', '-')}"
         raise click.UsageError(f"{option} requires {needed}. Add it, or omit {option}")
+
+
+def check_output(path: str, option: str = "--output") -> None:
+    """Reject an output file that cannot be written, before training instead of after it."""
+    try:
+        check_writable(path)
+    except FileError as error:
+        raise click.BadParameter(str(error), param_hint=option) from error
 
 
 def corpus_options(command: Decorated) -> Decorated:

@@ -12,14 +12,14 @@ import rich_click as click
 from click.exceptions import Exit
 from rich.console import Console
 
-from tagwise.base.exceptions import FileError, ParameterError
+from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import lookup, parameters_of
-from tagwise.base.writing import check_writable
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.encode import parse_memory
 from tagwise.cli.files import (
     address_option,
     backend_option,
+    check_output,
     corpus_options,
     label_options,
     n_jobs_option,
@@ -39,14 +39,6 @@ from tagwise.learners.checkpoint import remove as remove_checkpoint
 from tagwise.learners.progress import TrainingProgress
 
 SHARDS = "a folder of shards (see tagwise encode)"
-
-
-def check_output(path: str, option: str = "--output") -> None:
-    """Reject an output file that cannot be written, before training instead of after it."""
-    try:
-        check_writable(path)
-    except FileError as error:
-        raise click.BadParameter(str(error), param_hint=option) from error
 
 
 def parse_settings(learner: Any, pairs: tuple[str, ...], option: str = "--set") -> dict[str, Any]:
