@@ -125,6 +125,7 @@ TABLE: dict[str, CorpusFormat] = {
 FORMATS = tuple(TABLE)
 #: Format of files that neither the extension nor the contents identify.
 DEFAULT = "conll"
+HEAD = 4096  # characters at the beginning of a file that are read at most to detect its format
 
 #: Translations of requested columns and labels: keys of files with rows, the default label column of CoNLL-U.
 _OWN_NAMES = {"conllu": conllu.own_names, jsonl.NAME: own_names, parquet.NAME: own_names}
@@ -278,7 +279,7 @@ def _open_chunks(file: File, encoding: str | None, raw: Raw | None) -> Iterator[
     send: Callable[[str], Any] = held.append
     name, chunks = open_text(file, encoding, None if raw is None else lambda text: send(text))
     head = ""
-    while head.strip() in ("", "[") and (more := next(chunks, "")):
+    while len(head) <= HEAD and head.strip() in ("", "[") and (more := next(chunks, "")):
         head += more
     chunks = itertools.chain([head] if head else [], chunks)
     keep = (lambda _: None) if raw is None else raw.append
@@ -307,7 +308,7 @@ def _detected(
     for chunk in chunks:  # a pipe may deliver one line at a time: read until the format is clear
         head += chunk
         rows = data_lines(head)
-        if len(head) > 4096 or (
+        if len(head) > HEAD or (
             rows and (among or "\t" in rows[0] or rows[0][0] == "{" or "\n\n" in head.lstrip())
         ):
             break
