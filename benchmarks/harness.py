@@ -177,7 +177,7 @@ def machine() -> dict[str, Any]:
         "load": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "revision": _revision(),
+        "revision": revision(),
         "versions": versions,
     }
 
@@ -190,7 +190,7 @@ def _cpu() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
-def _revision() -> str:
+def revision() -> str:
     try:
         done = subprocess.run(
             ["git", "describe", "--always", "--dirty"],

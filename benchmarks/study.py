@@ -18,26 +18,44 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
-import subprocess
+import statistics
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tagwise.apps.compare import PRESETS
+from tagwise.apps.compare import (
+    PRESETS,
+    Cache,
+    Comparison,
+    Event,
+    collect,
+    default_folder,
+    resolve_corpora,
+)
+from tagwise.apps.compare import run as train
 from tagwise.apps.compare.cache import code_version
 from tagwise.apps.compare.plan import load_parts
 from tagwise.apps.compare.report.figures import Palette
 from tagwise.apps.compare.report.svg import Chart, Line, PlotPoint
 from tagwise.apps.compare.table import SHARES
 from tagwise.base.exceptions import CorpusError
+from tagwise.base.parameters import cores
+from tagwise.decoding.ranks import BEYOND
+
+from .harness import machine
+from .harness import revision as described
 
 ROOT = Path(__file__).parents[1]
 PAGE, FOLDER = ROOT / "docs" / "study.md", ROOT / "docs" / "study"
 BLOCK = re.compile(r"<!-- table (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 #: Build of a table without any row filled by a run.
 NOT_RUN = "not run yet"
+#: Weight of a token in the weighted rank risk: a sentence of T tokens counts PI^T.
+PI = 0.9
 REFERENCE = re.compile(r"\{([^{}]*)\}")
 
 
@@ -179,17 +197,77 @@ def missing(name: str) -> list[str]:
     return out
 
 
-def run(name: str, more: Sequence[str]) -> dict[str, Any]:
-    """Run a comparison, store its results in docs/study/runs, and return them."""
+def revision() -> str:
+    """Return the commit of the working tree, or TAGWISE_COMMIT if the tree is a copy without its history."""
+    found = os.environ.get("TAGWISE_COMMIT") or described()
+    if found == "unknown" or found.endswith("-dirty"):
+        raise SystemExit(
+            "benchmarks.study: figures need a commit. Commit your changes, or set TAGWISE_COMMIT"
+        )
+    return found
+
+
+def run(name: str, workers: int) -> dict[str, Any]:
+    """Train the cells of a preset, store its results in docs/study/runs, and return them."""
+    preset, commit, begin = PRESETS[name], revision(), time.perf_counter()
+    data = resolve_corpora(preset.corpora, preset.limits, preset.held)
+    cells = preset.cells()
+    table = Comparison(against=preset.against, published=preset.published)
+    done: list[int] = []
+
+    def watch(event: Event) -> None:
+        if event.kind in ("done", "failed"):
+            done.append(event.index)
+            print(f"{name} {len(done)}/{len(cells)}: {event.cell.describe()}", file=sys.stderr, flush=True)
+
+    cache = Cache(default_folder())
+    collect(table, train(cells, data, cache=cache, workers=workers, n_jobs=1), cells, watch)
+    summary = table.summary()
+    for entry, indices in zip(summary, table.groups().values()):
+        details = [detail for i in indices if (detail := table.details[i]) is not None]
+        if preset.track:
+            entry["curve"] = mean_curve([detail["history"] for detail in details])
+        if preset.risks:
+            lengths = [len(sentence) for sentence in data[entry["corpus"]].test]
+            weighted = [weighted_rank(detail["ranks"], lengths, detail["k"]) for detail in details]
+            entry["weighted_rank"] = statistics.fmean(weighted)
+    about = machine()
+    kept = {
+        "preset": name,
+        "build": code_version(),
+        "commit": commit,
+        "machine": {part: about[part] for part in ("date", "cpu", "cores", "python", "system")},
+        "workers": workers,
+        "minutes": round((time.perf_counter() - begin) / 60, 2),
+        "caption": preset.caption(),
+        "summary": summary,
+    }
     path = FOLDER / "runs" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(
-        [sys.executable, "-m", "tagwise", "compare", name, "-o", str(path), *more], check=True, cwd=ROOT
-    )
-    found = json.loads(path.read_text("utf-8"))
-    kept = {"preset": name, "build": code_version(), "caption": found["caption"], "summary": found["summary"]}
     path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return kept
+
+
+def mean_curve(histories: Sequence[Sequence[Mapping[str, Any]]]) -> list[float]:
+    """Return the dev score after each iteration as a mean over seeds.
+
+    >>> mean_curve([[{"dev_score": 0.5}, {"dev_score": 1.0}], [{"dev_score": 0.25}, {"dev_score": 0.5}]])
+    [0.375, 0.75]
+    """
+    scores = [[entry["dev_score"] for entry in history] for history in histories]
+    return [round(statistics.fmean(values), 6) for values in zip(*scores)]
+
+
+def weighted_rank(ranks: Sequence[int], lengths: Sequence[int], k: int, pi: float = PI) -> float:
+    """Return the mean rank of gold paths with weights pi^T for sentences of T tokens, ranks beyond the list as k.
+
+    Equation 6 of Altun and Hofmann (2003), divided by the sum of the weights.
+
+    >>> weighted_rank([0, BEYOND], [1, 2], 100, pi=0.5)
+    33.33...
+    """
+    weights = [pi**length for length in lengths]
+    return sum(w * (k if r == BEYOND else r) for w, r in zip(weights, ranks, strict=True)) / sum(weights)
 
 
 def fill() -> None:
@@ -224,7 +302,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--check", action="store_true", help="check that the page matches the JSON, write nothing"
     )
-    given, more = parser.parse_known_args(arguments)
+    parser.add_argument(
+        "--workers", type=int, default=cores(), metavar="N", help="cells to train at the same time"
+    )
+    given = parser.parse_args(arguments)
     if given.check:
         return report(differences(PAGE.read_text("utf-8"), tables()))
     skipped: list[str] = []
@@ -235,7 +316,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if lacking:
                 report(lacking)
                 continue
-            run(name, more)
+            run(name, given.workers)
     fill()
     PAGE.write_text(written(PAGE.read_text("utf-8"), tables()), "utf-8")
     return 0

@@ -66,6 +66,8 @@ def test_means_and_standard_deviations() -> None:
         "sequence_accuracy": (0.0, 0.0, 0.3, 0.1, math.sqrt(0.03)),
         "dev_accuracy": (0.2, 0.4, 0.6, 0.4, 0.2),
         "dev_f1": (0.0, 0.4, 0.8, 0.4, 0.4),
+        "dev_precision": (0.1, 0.3, 0.5, 0.3, 0.2),
+        "dev_recall": (0.2, 0.5, 0.8, 0.5, 0.3),
         "nonzero": (10, 20, 30, 20, 10),
         "iterations": (1, 2, 6, 3, math.sqrt(7)),
         "passes": (2, 4, 6, 4, 2),

@@ -214,6 +214,8 @@ def test_row_figures_equal_direct_training_and_scoring() -> None:
         "sequence_accuracy": report.sequence_accuracy,
         "dev_accuracy": on_dev.accuracy,
         "dev_f1": on_dev.f1,
+        "dev_precision": on_dev.precision,
+        "dev_recall": on_dev.recall,
         "nonzero": tagger.n_nonzero_,
         "iterations": len(tagger.history_),
         "passes": tagger.history_[-1]["evaluations"],

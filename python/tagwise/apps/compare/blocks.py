@@ -21,7 +21,7 @@ IDENTITY = ("learner", "features", "sentences", "loss")
 #: ``loss``.
 RANKS = (
     *("learner", "features", "sentences", "F1", "accuracy", "chosen", "p", "seconds", "sequences"),
-    *("non-zero features", "precision", "recall", "dev F1", "dev accuracy"),
+    *("non-zero features", "precision", "recall", "dev F1", "dev accuracy", "dev precision", "dev recall"),
     *("loss", "passes", "peak MiB", "CPU s"),
 )
 TEST = "p, against "

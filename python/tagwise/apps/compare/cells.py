@@ -46,6 +46,8 @@ class Row:
     recall: float | None = None
     dev_accuracy: float | None = None
     dev_f1: float | None = None
+    dev_precision: float | None = None
+    dev_recall: float | None = None
     passes: int = 0  # over the training data
     cpu: float | None = None  # seconds of all threads together
     memory: int | None = None  # peak of the process in bytes, if the cell had its own process
@@ -190,6 +192,8 @@ def measure(
         sequence_accuracy=report.sequence_accuracy,
         dev_accuracy=dev.accuracy if dev else None,
         dev_f1=dev.f1 if dev and dev.chunked else None,
+        dev_precision=dev.precision if dev and dev.chunked else None,
+        dev_recall=dev.recall if dev and dev.chunked else None,
         nonzero=tagger.n_nonzero_,
         iterations=len(tagger.history_),
         passes=max((int(entry["evaluations"]) for entry in tagger.history_), default=0),

@@ -10,7 +10,7 @@ from typing import Any
 
 from tagwise.apps.compare.learners import NAMES, ComparedLearner, learner_names
 from tagwise.apps.compare.plan import HELD_OUT, Cell, plan
-from tagwise.apps.compare.table import Published
+from tagwise.apps.compare.table import HIDDEN, Published
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -43,7 +43,7 @@ class Preset:
     against: str | None = "crf"
     published: tuple[Published, ...] = ()
     note: str = ""
-    hidden: tuple[str, ...] = ("precision", "recall")
+    hidden: tuple[str, ...] = HIDDEN
 
     def chosen(self) -> tuple[str | ComparedLearner, ...]:
         """Return the learners of the preset, or all learners if it names none."""

@@ -30,6 +30,8 @@ MEASURES = (
     "sequence_accuracy",
     "dev_accuracy",
     "dev_f1",
+    "dev_precision",
+    "dev_recall",
     "nonzero",
     "iterations",
     "passes",
@@ -49,7 +51,11 @@ SHARES = {
     "sequence_accuracy": "sequences",
     "dev_accuracy": "dev accuracy",
     "dev_f1": "dev F1",
+    "dev_precision": "dev precision",
+    "dev_recall": "dev recall",
 }
+#: Measures that tables omit by default.
+HIDDEN = ("precision", "recall", "dev_precision", "dev_recall")
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,7 @@ class Comparison(Sequence[Row]):
         against: str | None = None,
         published: Sequence[Published] = (),
         note: str = "",
-        hidden: Sequence[str] = ("precision", "recall"),
+        hidden: Sequence[str] = HIDDEN,
     ) -> None:
         self.rows = list(rows)
         self.details: list[Mapping[str, Any] | None] = (
