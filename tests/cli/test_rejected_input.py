@@ -24,7 +24,7 @@ CALLS = {
     "eval EMPTY EMPTY": "EMPTY: the file has no sentences",
     "errors MODEL EMPTY": "EMPTY: the file has no sentences",
     "compare --train GOOD --test EMPTY": "EMPTY: the file has no sentences",
-    "train BARE -o OUT": "BARE: no column is the label. The file was read as text with the columns word",
+    "train BARE -o OUT": "BARE: no column is the label. The file was read as raw with the columns word",
     "compare --train GOOD --test BARE": "BARE: no column is the label",
     "train wnut17-nre -o OUT": "did you mean 'wnut17-ner'?",
     "train GOOD -o OUT --learner perceptron --loss exp": "for --loss: perceptron has no parameter 'loss'",

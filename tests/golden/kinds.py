@@ -66,6 +66,7 @@ edge pad: word[-1].suffix(1)
 DERIVED = tw.Gazetteer(["New Oslo", ["Oslo"], "LUND"], name="cities") + tw.Regex(
     "title", "(Dr|Mrs?)[.]?", window=2
 )
+CLASSES = tw.WordClasses.learn(corpus.TRAIN, classes=4, min_count=1, n_jobs=1)
 WAPITI = 'u:1=%x[-1,0]\nu:2=%X[0,0]\nu:3=%m[0,0,"\\u"]\n*:4=%t[0,0,"^[A-Z]"]\nu:5=%x[@1,0]\nb\n'
 CRFPP_WORDS = "U00:%x[1,0]\nB01:%x[0,0]\n"
 CRFPP = "U00:%x[-1,0]\nU01:%x[0,0]/%x[0,1]\nU02:%x[1,0]\nB01:%x[0,1]\nB\n"
@@ -136,6 +137,7 @@ KINDS: dict[str, Kind] = {
     "crf-crfpp": Kind(tw.CRF, _crf(features=CRFPP), "corpus"),
     "crf-function": Kind(tw.CRF, _crf(features=corpus.shapes)),
     "crf-derived-columns": Kind(tw.CRF, _crf(features=RARE + DERIVED), "corpus"),
+    "crf-classes": Kind(tw.CRF, _crf(features=PLAIN + CLASSES), "corpus"),
     "crf-sum": Kind(tw.CRF, _crf(features=CRFPP_WORDS + DERIVED + corpus.shapes, min_count=2)),
     "crf-attributes": Kind(tw.CRF, _crf(features="attributes"), "attributes"),
     "crf-odd": Kind(tw.CRF, _crf(), "odd"),

@@ -123,6 +123,11 @@ PARTS: dict[str, tuple[str, Cell, Data]] = {
         replace(DATA, dev=changed(DATA.dev or DATA.test, 4, "word", "y")),
     ),
     "no dev part to score": ("dev", SCORED, replace(DATA, dev=None)),
+    "folds of cross-validation": (
+        "folds",
+        BASE,
+        replace(DATA, folds=2),
+    ),
     "no dev part to track": ("dev", TRACKED, replace(DATA, dev=None)),
 }
 

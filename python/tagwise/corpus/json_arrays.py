@@ -86,8 +86,8 @@ def array_lines(name: str, chunks: Iterator[str]) -> Iterator[str]:
 
     Blank lines keep the line numbers of elements that begin on their own lines.
 
-    >>> list(array_lines("a.json", iter(['[\\n{"a":\\n1},\\n', '{"a": 2}]\\n'])))
-    ['\\n{"a": 1}\\n\\n{"a": 2}\\n']
+    >>> "".join(array_lines("a.json", iter(['[\\n{"a":\\n1},\\n', '{"a": 2}]\\n'])))
+    '\\n{"a": 1}\\n\\n{"a": 2}\\n'
     """
     array = _Array(name, chunks)
     if array.mark() != "[":
@@ -100,9 +100,8 @@ def array_lines(name: str, chunks: Iterator[str]) -> Iterator[str]:
         blank = max(array.line - 1 - written, 0)
         out.append("\n" * blank + array.element().replace("\n", " ") + "\n")
         written += blank + 1
-        if array.at + 4096 > len(
-            array.text
-        ):  # one chunk per piece of text, so that texts are tokenized together
+        # Many elements per chunk, so that texts are tokenized together.
+        if array.at + 4096 > len(array.text):
             yield "".join(out)
             out = []
         mark = array.mark()

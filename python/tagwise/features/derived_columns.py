@@ -63,7 +63,14 @@ class DerivedColumn:
         raise NotImplementedError
 
     def readable(self, attribute: str) -> str:
-        """Return the text of an attribute for explanations, with values of this column in words."""
+        """Return the text of an attribute for explanations, with values of this column in words.
+
+        Args:
+            attribute: Text of an attribute, such as `classes[0].cut(32)=0110`.
+
+        Returns:
+            The text to show. Columns whose values are words already return it unchanged.
+        """
         return attribute
 
     def column(self, tokens: Sequence[Any]) -> list[str]:
