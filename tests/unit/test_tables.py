@@ -205,3 +205,39 @@ def test_suffixes_select_tables() -> None:
         stream = io.StringIO(text)
         stream.name = name  # type: ignore[misc]
         assert open_sentences(stream)[0] == kind
+
+
+def test_quoted_cells_may_contain_line_ends() -> None:
+    """A quoted cell continues on the next lines, also a blank one, and the numbers of lines stay right."""
+    text = 'sentence_id,word,note,label\n1,a,"two\n\nlines",O\n1,"b ""c""",x,B-X\n2,"d,e",x,O\n'
+    for nl in ("\n", "\r\n"):
+        corpus = tw.read(io.BytesIO(text.replace("\n", nl).encode()), "csv")
+        assert corpus.tokens == [["a", 'b "c"'], ["d,e"]]
+        assert corpus.labels == [["O", "B-X"], ["O"]]
+        assert corpus[0].fields["note"] == ["two\n\nlines", "x"]
+        assert [s.line for s in corpus] == [2, 6]
+
+
+@pytest.mark.parametrize("rest", ["", "2,b,x,O\n" * 500])
+def test_a_quote_that_is_not_closed_is_reported_at_its_row(rest: str) -> None:
+    with pytest.raises(CorpusError, match=r":2: a quote that is not closed in '1,a,\"two"):
+        found('sentence_id,word,note,label\n1,a,"two\n' + rest)
+
+
+@pytest.mark.parametrize("labels", ["B-PER O O B-LOC", "['B-PER', 'O', 'O', 'B-LOC']"])
+def test_a_row_with_a_whole_sentence_is_refused(labels: str) -> None:
+    """A table with one sentence per row has no tokens that could be labelled."""
+    with pytest.raises(CorpusError, match=r":3: a row with 4 words and 4 labels, expected one token per row"):
+        found(f'text,labels\nHello,O\n"Rosa lives in Lund","{labels}"\n')
+    assert found('text,labels\n"New York",B-LOC\n').tokens == [["New York"]]
+
+
+def test_blank_sentence_cells_without_a_header_name_the_remedy() -> None:
+    text = table(",", ROWS[1:])
+    with pytest.raises(
+        CorpusError, match="If the first column numbers the sentences, pass columns="
+    ) as error:
+        found(text)
+    names = str(error.value).partition("columns=(")[2].partition(")")[0]
+    corpus = found(text, columns=[name.strip(" '") for name in names.split(",")])
+    assert (corpus.tokens, corpus.labels) == (TOKENS, LABELS)

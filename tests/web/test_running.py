@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ import pytest
 import tagwise as tw
 from tagwise.apps.serve.models import Loaded, ModelRegistry, ServedModel
 from tagwise.apps.serve.service import Service, ServiceSettings, application
-from tagwise.apps.web import need, running
+from tagwise.apps.web import need, problems, running
 from tagwise.apps.web.limits import RequestLimits
 from tagwise.base.exceptions import TagwiseError
 
@@ -40,6 +41,12 @@ def served(tagger: tw.CRF, seconds: float, **settings: Any) -> Iterator[tuple[st
     app = application(Service(registry, ServiceSettings(RequestLimits(body=10_000, seconds=seconds))))
     with running.running(app, **settings) as url:
         yield urlsplit(url).hostname or "", urlsplit(url).port or 0
+
+
+@pytest.fixture(autouse=True)
+def short_drain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait long for requests that never end."""
+    monkeypatch.setattr(problems, "DRAIN_SECONDS", 2.0)
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +130,40 @@ def test_hostile_requests_are_rejected_and_others_are_served(
     answer = raw(address, *pieces)
     assert not answer or status(answer) in statuses
     assert tag_over_http(address)[0] == 200
+
+
+@pytest.mark.parametrize("lines", [(), ("Transfer-Encoding: chunked",)], ids=["length", "chunks"])
+def test_a_client_that_sends_too_much_gets_413_and_not_a_reset(
+    address: tuple[str, int], lines: tuple[str, ...]
+) -> None:
+    """A client that sends its whole request before it reads finds the response, although the limit is far smaller."""
+    body = b"x" * (8 << 20)
+    with socket.create_connection(address, timeout=30) as connection:
+        if lines:
+            head = b"POST /tag HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+            connection.sendall(head + b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n")
+        else:
+            connection.sendall(post(body))
+        answer = b""
+        while data := connection.recv(65536):  # no ConnectionResetError
+            answer += data
+    assert status(answer) == 413
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["type"] == "LimitError"
+
+
+def test_the_rest_of_a_refused_request_is_read_within_bounds(
+    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The response arrives at once, and the connection of a client that does not send the rest is closed."""
+    begin = time.perf_counter()
+    assert status(raw(address, post(b"x", length=1 << 30))) == 413
+    assert time.perf_counter() - begin < 20
+    monkeypatch.setattr(problems, "DRAIN_SECONDS", 60.0)
+    monkeypatch.setattr(problems, "DRAIN_BYTES", 1 << 20)
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall(post(b"", length=1 << 34))
+        with pytest.raises(ConnectionError):
+            send_forever(connection, b"x" * (1 << 16))
 
 
 def test_connections_with_slow_headers_are_closed(short_timeout_address: tuple[str, int]) -> None:

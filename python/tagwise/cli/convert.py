@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import rich_click as click
 
 from tagwise.base.exceptions import CorpusError
-from tagwise.cli.app import debug_option
+from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import (
     bundled_corpus,
     corpus_options,
@@ -41,6 +41,16 @@ def with_scheme(
         except CorpusError as error:
             raise CorpusError(f"{source}:{sentence.line}: {error}") from error
         yield sentence.with_labels(labels)
+
+
+def reported_if_empty(sentences: Iterator[Sentence], source: str) -> Iterator[Sentence]:
+    """Yield sentences, and report if there are none."""
+    first = next(sentences, None)
+    if first is None:
+        say(f"{source}: the file has no sentences, so the output has none either")
+        return
+    yield first
+    yield from sentences
 
 
 def is_model(path: str) -> bool:
@@ -135,4 +145,4 @@ def convert(
         _, sentences = read_sentences(source, form, names, label or "label")
     if scheme:
         sentences = with_scheme(sentences, source, from_scheme, scheme_name(scheme))
-    write(sentences, target, target_format)
+    write(reported_if_empty(sentences, source), target, target_format)

@@ -487,7 +487,10 @@ def summary(tagger: Any, data: Corpus | Shards, output: str, seconds: float) -> 
 
 def outcome(tagger: Any) -> str:
     """Return which iteration was kept, its score, and why training stopped."""
-    best, last = f"objective {tagger.objective_:,.2f}", tagger.history_[-1]
+    best = f"objective {tagger.objective_:,.2f}"
+    if not tagger.history_:  # the initial weights are optimal
+        return f"no iteration was needed ({best}): {tagger.stopped_}"
+    last = tagger.history_[-1]
     scores = [step["dev_score"] for step in tagger.history_ if step.get("dev_score") is not None]
     if scores:
         score = "F1" if tagger.metric_ == "f1" else tagger.metric_.replace("_", " ")

@@ -15,7 +15,7 @@ from tagwise.corpus import conll, conllu, jsonl, parquet, pretokenized, tables
 from tagwise.corpus.columns import OpenFile, check_columns
 from tagwise.corpus.conll import data_lines
 from tagwise.corpus.json_arrays import array_lines, is_array
-from tagwise.corpus.row_checks import checked_rows
+from tagwise.corpus.row_checks import checked_rows, logger
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.sentence_rows import own_names
 from tagwise.corpus.source_lines import Raw
@@ -436,7 +436,8 @@ def read(
             default), "expand", "shrink" or "drop".
 
     Returns:
-        A `Corpus`. A text of "spans" or "raw" may be several of its sentences.
+        A `Corpus`. A text of "spans" or "raw" may be several of its sentences. A file without sentences is reported
+        by a warning.
 
     Raises:
         CorpusError: An argument is not valid, the format has no such option, or the file cannot be read or is not valid
@@ -461,7 +462,10 @@ def read(
         columns, label = _OWN_NAMES[format](columns, label)
     names, label = check_columns(columns, label)
     kept = TABLE[format].columns if names is None else [name for name in names if name != "_"]
-    return Corpus(sentences, columns=kept, label=label if label in kept else None, source=source_name(file))
+    corpus = Corpus(sentences, columns=kept, label=label if label in kept else None, source=source_name(file))
+    if not len(corpus):
+        logger.warning("%s: the file has no sentences.", corpus.source)
+    return corpus
 
 
 def write(sentences: Iterable[Sentence], file: File, format: str | None = None, **options: Any) -> None:

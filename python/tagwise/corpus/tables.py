@@ -29,6 +29,8 @@ _KNOWN = {*TOKENS, *SENTENCES, *LABELS, *_OTHERS}
 SENTENCE_ID = "sentence_id"
 #: Rows of the file that determine separator and columns.
 _FIRST = 50
+#: Lines that a quoted cell may span. A quote that is not closed is thereby reported near its row.
+_CELL_LINES = 100
 #: Recent names of sentences. One that occurs again after another sentence is an error.
 _NAMES = 1 << 16
 
@@ -49,6 +51,19 @@ def cells_of(line: str, separator: str, width: int | None = None) -> list[str]:
     except csv.Error:
         return plain
     return plain if width is not None and len(quoted) != width == len(plain) else quoted
+
+
+def continues(row: str, separator: str) -> bool:
+    """Return whether the last cell of a row begins with a quote that is not closed, so that it spans the next line too.
+
+    >>> continues('1,"first line', ","), continues('1,5" pipe', ","), continues('1,",",O', ",")
+    (True, False, False)
+    """
+    try:
+        next(csv.reader([row], delimiter=separator, strict=True, skipinitialspace=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
 
 
 def is_header(cells: Sequence[str], declared: Sequence[str] | None = None) -> bool:
@@ -217,10 +232,24 @@ class Table:
         last = [i for i, name in enumerate(folded) if name and i not in (word, self.sentence)][-1:]
         return next(iter(usual or last), None)
 
+    def is_open(self, row: str) -> bool:
+        """Return whether the next line belongs to the last cell of a row."""
+        return (
+            '"' in row
+            and len(cells_of(row, self.separator, self.width)) != self.width
+            and continues(row, self.separator)
+        )
+
     def cells(self, row: str, line: int) -> list[str]:
         """Return the checked cells of a row."""
         cells = cells_of(row, self.separator, self.width)
         if len(cells) != self.width:
+            if continues(row, self.separator):
+                self.refuse(
+                    f"a quote that is not closed in {shown(row)}",
+                    "Close it, or write the cell on one line: a quote inside a cell is written twice.",
+                    line,
+                )
             self.refuse(
                 f"{len(cells)} column{'s' * (len(cells) != 1)} separated by {self.separator!r} in {shown(row)}, "
                 f"expected {self.width}",
@@ -230,10 +259,26 @@ class Table:
         for name, i in self.places:
             if not cells[i].strip():
                 problem = "an empty label" if name == self.label else f"an empty value in column {name}"
-                self.refuse(
-                    f"{problem} in {shown(row)}", "Write a value in every row, for example O or _.", line
-                )
+                remedy = "Write a value in every row, for example O or _."
+                if i == 0 and self.header is None and self.file.columns is None and self.width > 2:
+                    names = ", ".join(map(repr, default_columns(self.width - 1, self.file.label)))
+                    remedy += f" If the first column numbers the sentences, pass columns=({SENTENCE_ID!r}, {names})."
+                self.refuse(f"{problem} in {shown(row)}", remedy, line)
+        self.refuse_sentence(cells, line)
         return cells
+
+    def refuse_sentence(self, cells: list[str], line: int) -> None:
+        """Raise a CorpusError if a row holds a whole sentence: at least three words and as many labels."""
+        places = dict(self.places)
+        if self.label is None or " " not in cells[places[self.label]]:
+            return
+        n = len(cells[places[self.label]].split())
+        if n > 2 and len(cells[self.places[0][1]].split()) == n:
+            self.refuse(
+                f"a row with {n} words and {n} labels, expected one token per row",
+                'Write one row per token, or lines such as {"tokens": ["In", "Oslo"], "labels": ["O", "B-LOC"]}.',
+                line,
+            )
 
     def built(self, rows: list[list[str]], line: int, lines: list[int], doc: str | None) -> Sentence:
         """Return the sentence of some rows."""
@@ -279,8 +324,16 @@ def table_sentences(file: OpenFile, separator: str | None) -> Iterator[Sentence]
     current: str | None = None
     recent: set[str] = set()
     doc: str | None = None
+    open_row: list[str] = []  # lines of a row whose last cell is not complete
     for batch in line_batches(file.chunks):
         for line, text in batch:
+            if table is not None and open_row:
+                open_row.append(text)
+                line -= len(open_row) - 1
+                text = "\n".join(open_row)
+                if len(open_row) <= _CELL_LINES and continues(text, table.separator):
+                    continue
+                open_row = []
             row = text.strip(" ")
             blank = not row or not row.strip(
                 f" {separator or ''}" if table is None else f" {table.separator}"
@@ -295,6 +348,9 @@ def table_sentences(file: OpenFile, separator: str | None) -> Iterator[Sentence]
                 table = Table(file, separator, cells_of(row, separator))
                 if table.header is not None:
                     continue
+            if file.raw is None and "\n" not in row and table.is_open(row):
+                open_row = [row]
+                continue
             cells = table.cells(row, line)
             name = cells[table.sentence].strip() if table.sentence is not None else ""
             is_mark = cells[table.places[0][1]] == DOCSTART
@@ -320,6 +376,8 @@ def table_sentences(file: OpenFile, separator: str | None) -> Iterator[Sentence]
             lines.append(line)
             held += len(text)
             check_size(file.name, lines[0], held, most)
+    if table is not None and open_row:
+        table.cells("\n".join(open_row), line - len(open_row) + 1)
     if rows and table is not None:
         yield table.built(rows, lines[0], lines, doc)
 

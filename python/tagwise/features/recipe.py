@@ -362,7 +362,8 @@ class Recipe:
             if self.columns != (self.token_column,):
                 raise CorpusError(
                     f"features {self.name!r} need {', '.join(self.columns)}, but X contains only tokens. "
-                    "Pass a Corpus, or mappings of column -> values."
+                    "Pass a Corpus, or mappings of column -> values. To label text, train on the columns of tokens "
+                    "and labels alone."
                 )
             return [(sentence,) for sentence in inputs.sentences]
         sentences = []
@@ -377,7 +378,8 @@ class Recipe:
             except KeyError as missing:
                 raise CorpusError(
                     f"sentence {s} has no column {missing.args[0]!r}, which the features need. "
-                    f"Its columns are {', '.join(map(str, fields))}."
+                    f"Its columns are {', '.join(map(str, fields))}. Add that column. To label text that has none, "
+                    "train on the columns of tokens and labels alone, such as columns=('word', 'label')."
                 ).of_sentence(s) from None
         return sentences
 

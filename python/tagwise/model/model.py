@@ -16,7 +16,7 @@ import tagwise._core as _core
 from tagwise.base.domains import Flag, Integer, Text, shown
 from tagwise.base.exceptions import CorpusError, ModelFileError, ParameterError
 from tagwise.base.imports import Functions, MissingFunction
-from tagwise.base.parameters import checked, checked_path
+from tagwise.base.parameters import checked, checked_path, meant
 from tagwise.base.writing import atomic
 from tagwise.corpus.labels import named, single, texts, type_name
 from tagwise.corpus.schemes import has_chunks
@@ -427,6 +427,11 @@ class Model:
             against = list(against)
             texts([against])  # rejects entries that are neither labels nor collections of labels
         index = {label: i for i, label in enumerate(self.classes)}
+        if against is not None and _is_label(against) and against not in index:
+            raise CorpusError(
+                f"against={shown(against)} is not a label of the model{meant(str(against), self.labels)}. "
+                f"The labels are: {' '.join(self.labels)}"
+            )
         words = X.shown(0)
         ((path, score),) = self.kbest(X, 1, Query(n_jobs=n_jobs))[0]
         features = SentenceFeatures(self.native, data)

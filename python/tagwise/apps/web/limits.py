@@ -13,7 +13,7 @@ import anyio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tagwise.apps.web.problems import RefusedRequest
+from tagwise.apps.web.problems import COMPLETE, RefusedRequest
 
 
 @dataclass(frozen=True)
@@ -78,20 +78,21 @@ class Limited:
         length = Headers(scope=scope).get("content-length", "")
         if not stream and length.isdigit() and int(length) > limits.body:
             raise self.too_long()
-        arrived, done = 0, False
+        arrived, done, refused = 0, False, False
         deadline = anyio.CancelScope(deadline=math.inf if stream else anyio.current_time() + limits.seconds)
 
         async def receiving() -> Message:
-            nonlocal arrived, done
-            if done:  # the handler waits for a disconnect
+            nonlocal arrived, done, refused
+            if done or refused:  # the handler waits for a disconnect, or reads the rest
                 return await receive()
             if stream:
                 deadline.deadline = anyio.current_time() + limits.seconds
             message = await receive()
             arrived += len(message.get("body", b""))
+            done = scope[COMPLETE] = not message.get("more_body", False)
             if arrived > limits.body and not stream:
+                refused = True
                 raise self.too_long()
-            done = not message.get("more_body", False)
             if stream or (done and not self.limit_response):
                 deadline.deadline = math.inf
             elif done:

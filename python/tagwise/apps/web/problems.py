@@ -8,6 +8,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+import anyio
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
@@ -20,6 +21,13 @@ from tagwise.base.files.sealed import parsed
 logger = logging.getLogger("tagwise.apps.web")
 
 JSON = "application/json"
+
+
+#: Entry of a scope: whether the whole body of the request was received.
+COMPLETE = "tagwise.complete"
+#: Bytes and seconds for the rest of a refused request to arrive before the connection is closed.
+DRAIN_BYTES = 64 << 20
+DRAIN_SECONDS = 10.0
 
 
 class RefusedRequest(TagwiseError):
@@ -69,10 +77,32 @@ def content_of(problem: RefusedRequest) -> dict[str, Any]:
     return {"error": {"type": problem.kind, "message": str(problem), "status": problem.status}}
 
 
+class ClosingResponse(Response):  # type: ignore[misc]
+    """Response after which the server closes the connection.
+
+    It is sent at once, and the connection stays open until the client has sent the rest of its request or has gone.
+    Closing with unread data would reset the connection, and a client that is still sending would lose the response.
+    `DRAIN_BYTES` and `DRAIN_SECONDS` limit what is read.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        left = 0 if scope.get(COMPLETE) else DRAIN_BYTES
+        with anyio.move_on_after(DRAIN_SECONDS):
+            while left > 0:
+                message = await receive()
+                if not message.get("more_body"):  # the end of the body, or a disconnect
+                    break
+                left -= len(message["body"])
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 def response_of(problem: RefusedRequest) -> Response:
     """Return the response to a problem."""
     body = json.dumps(content_of(problem)) + "\n"
-    return Response(body, problem.status, problem.headers, media_type=JSON)
+    kind = ClosingResponse if problem.close else Response
+    return kind(body, problem.status, problem.headers, media_type=JSON)
 
 
 def page_of(problem: RefusedRequest) -> Response:
