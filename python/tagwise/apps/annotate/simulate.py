@@ -147,11 +147,11 @@ def simulate(
         for seed in range(seeds):
             curve = Curve(strategy, seed)
             out.curves.append(curve)
-            _run_curve(curve, pool, test, make, begin, growth, out.target, watch)
+            run_curve(curve, pool, test, make, begin, growth, out.target, watch)
     return out
 
 
-def _run_curve(
+def run_curve(
     curve: Curve,
     pool: Corpus,
     test: Corpus,
@@ -159,7 +159,7 @@ def _run_curve(
     begin: int,
     growth: float,
     target: float,
-    watch: Callable[[Curve], object],
+    watch: Callable[[Curve], object] = lambda _: None,
 ) -> None:
     """Run one strategy with one seed until the target or the whole pool is reached."""
     order = np.random.default_rng(curve.seed).permutation(len(pool)).tolist()
