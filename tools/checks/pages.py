@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from tools.checks import ROOT, text
-from tools.shows import pages, picture
+from tools.shows import pages, picture, tables
 
 FILES = (*pages.PAGES, "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")
 LINK = re.compile(r"\]\((?P<target>[^)\s]*)(?: \"[^\"]*\")?\)")
@@ -114,3 +114,20 @@ def check_picture() -> Iterator[str]:
     for learner in re.findall(r"--learner (\S+)", picture.COMMAND):
         if not re.search(rf"\b{learner} +.*\d\d\.\d\d", shown):
             yield f"no row for {learner}"
+
+
+def check_generated_pages() -> Iterator[str]:
+    """Pages that are generated from the package are current."""
+    yield from tables.outdated()
+    if doctest.testmod(tables).failed:
+        yield "doctests of tools/shows/tables.py fail"
+
+
+def check_environment_variables() -> Iterator[str]:
+    """The page of environment variables has exactly the variables that the package and the core read."""
+    name = re.compile(r"(?<!_)TAGWISE_[A-Z][A-Z_]*")
+    sources = [*(ROOT / "python" / "tagwise").rglob("*.py"), *(ROOT / "rust" / "src").rglob("*.rs")]
+    read = {found for path in sources for found in name.findall(path.read_text("utf-8"))}
+    listed = set(name.findall(text("docs/reference/environment.md")))
+    yield from (f"{variable} is not on docs/reference/environment.md" for variable in sorted(read - listed))
+    yield from (f"{variable} is on the page, but nothing reads it" for variable in sorted(listed - read))

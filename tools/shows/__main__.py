@@ -1,4 +1,4 @@
-"""Run the notebooks and the shell session of the documentation and update their output: `python -m tools.shows`."""
+"""Update the pages that are generated, and the output of notebooks and the shell session: `python -m tools.shows`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import os
 import tempfile
 from pathlib import Path
 
-from tools.shows import notebook, session
+from tools.shows import notebook, session, tables
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def main() -> None:
+    tables.main()
     with tempfile.TemporaryDirectory(prefix="tagwise-shows-") as folder:
         page = DOCS / "start" / "shell.md"
         page.write_text(session.made(page.read_text("utf-8"), Path(folder)), "utf-8")
