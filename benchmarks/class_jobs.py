@@ -313,6 +313,17 @@ near[0] & pos[0]
 near[-1] & near[0]
 near[0] & near[1]
 """
+#: Conjunctions of classes, for the sets of 64 and 256 classes.
+PAIR_LINES = """\
+classes64[-2,2]
+classes64[-1] & classes64[0]
+classes64[0] & classes64[1]
+classes64[-1] & classes64[1]
+classes256[-1] & classes256[0]
+classes256[0] & classes256[1]
+classes256[0] & near[0]
+classes64[0] & word[0].shape
+"""
 
 
 def second_stage(folder: Path, results: Results, learner: str, classes: str) -> dict[str, Any]:
@@ -329,11 +340,16 @@ def second_stage(folder: Path, results: Results, learner: str, classes: str) -> 
         for part, y in own.items()
     }
     base = template_text("default", ["word", "pos", "chunk"])
-    features = loaded(folder, classes, base + STAGE_LINES)
+    pairs = PAIR_LINES if learner.endswith("pairs") else ""
+    features = loaded(folder, classes, base + STAGE_LINES + pairs)
+    documents_back = tw.Lookback(document=True)
     taggers = {
         "crf": lambda: tw.CRF(features=features, l2=0.1, n_jobs=1),
         "crf-l2-0.03": lambda: tw.CRF(features=features, l2=0.03, n_jobs=1),
+        "crf-pairs": lambda: tw.CRF(features=features, l2=0.1, n_jobs=1),
         "mira": lambda: tw.MIRA(features=features, max_iter=15, n_jobs=1),
+        "mira-pairs": lambda: tw.MIRA(features=features, max_iter=15, n_jobs=1),
+        "mira-documents": lambda: tw.MIRA(features=features, lookback=documents_back, max_iter=15, n_jobs=1),
     }
     return _both(taggers[learner]().fit(parts["train"]), parts)
 

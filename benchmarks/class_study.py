@@ -146,7 +146,7 @@ def two_stages(classes: Job) -> list[Job]:
     needs = (name, *(stage.name for stage in stages))
     second = [
         Job(f"full, two stages, {learner}", "full", "second_stage", {"learner": learner, **given}, needs, 950)
-        for learner in ("crf", "crf-l2-0.03", "mira")
+        for learner in ("crf", "crf-l2-0.03", "crf-pairs", "mira", "mira-pairs", "mira-documents")
     ]
     return [*out, *stages, *second]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tagwise.corpus.markup import safe
-
 
 class ClassTree:
     """Upper part of a tree of word classes. It prints as indented lines.
@@ -50,6 +48,7 @@ class ClassTree:
 
     def _repr_html_(self) -> str:
         """Return the representation for notebooks: nested lists that unfold."""
+        from tagwise.corpus.markup import safe
 
         def item(prefix: str) -> str:
             place, words = map(safe, self._line(prefix))
