@@ -7,9 +7,11 @@ rounds, with the smallest and largest ratio of a round.
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -24,7 +26,15 @@ from rich.console import Console
 from rich.table import Table
 
 OUT = Path(__file__).parent / "out"
+#: Other packages whose versions are stored.
+PACKAGES = ("python-crfsuite", "sklearn-crfsuite", "nltk", "spacy", "torch", "numpy")
+#: Folders and files that figures depend on.
+MEASURED = ("python", "rust", "benchmarks", "examples", "Cargo.toml", "Cargo.lock")
 VERDICT = {True: "ok", False: "MISSED", None: ""}
+
+
+class NoCommit(SystemExit):
+    """Raised if figures would be stored without the commit that they belong to. It ends a program with its message."""
 
 
 @dataclass(frozen=True)
@@ -164,8 +174,8 @@ def duration(times: Sequence[float]) -> str:
 
 def machine() -> dict[str, Any]:
     """Return a description of the machine and the versions."""
-    versions = {}
-    for name in ("tagwise", "python-crfsuite", "sklearn-crfsuite", "nltk", "numpy"):
+    versions = {"tagwise": importlib.import_module("tagwise").__version__}
+    for name in PACKAGES:
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -177,7 +187,7 @@ def machine() -> dict[str, Any]:
         "load": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "revision": revision(),
+        "commit": commit(),
         "versions": versions,
     }
 
@@ -190,25 +200,37 @@ def _cpu() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
-def revision() -> str:
+def commit() -> str:
+    """Return the commit of the measured code, or raise NoCommit.
+
+    A copy without the repository names its commit in TAGWISE_COMMIT.
+    """
+    given = os.environ.get("TAGWISE_COMMIT", "")
+    if given:
+        if not re.fullmatch(r"[0-9a-f]{7,40}", given):
+            raise NoCommit(f"TAGWISE_COMMIT={given!r} is not a commit, which has 7 to 40 hexadecimal digits")
+        return given
     try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        found = _git("rev-parse", "HEAD")
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", *MEASURED)
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return done.stdout.strip()
+        raise NoCommit("this is not a git repository. Set TAGWISE_COMMIT to the commit of the copy") from None
+    if changed:
+        raise NoCommit(f"commit your changes first: {', '.join(line[3:] for line in changed.splitlines())}")
+    return found
+
+
+def _git(*arguments: str) -> str:
+    root = Path(__file__).parents[1]
+    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True)
+    return done.stdout.rstrip()
 
 
 def save(result: Result, context: Context) -> Path:
-    """Write benchmarks/out/<name>.json."""
+    """Write benchmarks/out/<name>.json. Raise NoCommit if the figures cannot name the commit they belong to."""
+    content = {**asdict(result), "context": asdict(context), "machine": machine()}
     OUT.mkdir(parents=True, exist_ok=True)
     path = OUT / f"{result.name}.json"
-    content = {**asdict(result), "context": asdict(context), "machine": machine()}
     path.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
     return path
 

@@ -18,15 +18,15 @@ from .workloads import data_folder, workload
 ITERATIONS = 15  # more than either side's L-BFGS memory
 
 
-def resident(field: str) -> int:
-    """Return VmRSS (current) or VmHWM (peak) of this process in bytes.
+def resident(field: str, process: int | str = "self") -> int:
+    """Return VmRSS (current) or VmHWM (peak) of a process in bytes, this one by default.
 
     Unlike ru_maxrss of getrusage, VmHWM is not inherited from the parent across exec.
     """
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+    for line in Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines():
         if line.startswith(field + ":"):
             return int(line.split()[1]) * 1024
-    raise RuntimeError(f"no {field} in /proc/self/status")
+    raise RuntimeError(f"no {field} in /proc/{process}/status")
 
 
 def measure(side: str, name: str) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Tables of docs/benchmarks.md from the JSON of runs, each with the machine, the versions and the date.
 
-    python -m benchmarks.page --run peers loading   # run these benchmarks, store their results, write the page
+    python -m benchmarks.page --run dropin loading  # run these benchmarks, store their results, write the page
     python -m benchmarks.page                       # store the results in benchmarks/out, write the page
     python -m benchmarks.page --tables              # write the page from docs/benchmarks/*.json
     python -m benchmarks.page --check               # check that the page matches the JSON

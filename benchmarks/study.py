@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import statistics
 import sys
@@ -46,8 +45,7 @@ from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import cores
 from tagwise.decoding.ranks import BEYOND
 
-from .harness import machine
-from .harness import revision as described
+from .harness import commit, machine
 
 ROOT = Path(__file__).parents[1]
 PAGE, FOLDER = ROOT / "docs" / "study.md", ROOT / "docs" / "study"
@@ -197,19 +195,9 @@ def missing(name: str) -> list[str]:
     return out
 
 
-def revision() -> str:
-    """Return the commit of the working tree, or TAGWISE_COMMIT if the tree is a copy without its history."""
-    found = os.environ.get("TAGWISE_COMMIT") or described()
-    if found == "unknown" or found.endswith("-dirty"):
-        raise SystemExit(
-            "benchmarks.study: figures need a commit. Commit your changes, or set TAGWISE_COMMIT"
-        )
-    return found
-
-
 def run(name: str, workers: int) -> dict[str, Any]:
     """Train the cells of a preset, store its results in docs/study/runs, and return them."""
-    preset, commit, begin = PRESETS[name], revision(), time.perf_counter()
+    preset, built, begin = PRESETS[name], commit(), time.perf_counter()
     data = resolve_corpora(preset.corpora, preset.limits, preset.held)
     cells = preset.cells()
     table = Comparison(against=preset.against, published=preset.published)
@@ -235,7 +223,7 @@ def run(name: str, workers: int) -> dict[str, Any]:
     kept = {
         "preset": name,
         "build": code_version(),
-        "commit": commit,
+        "commit": built,
         "machine": {part: about[part] for part in ("date", "cpu", "cores", "python", "system")},
         "workers": workers,
         "minutes": round((time.perf_counter() - begin) / 60, 2),
