@@ -69,6 +69,9 @@ class Tagwise(Package):
         self.learner, self.reads, self.parameters = learner, reads, parameters
 
     def prepare(self, part: Part, title: str) -> Any:
+        import tagwise as tw
+
+        getattr(tw, self.learner)  # imports its module
         if self.reads == "attributes":
             return as_lists(part.rows)
         if self.reads == "words":

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import tagwise as tw
 
 from ..harness import Context, Result
-from .cell import TOOLS
+from .cell import PROGRAMS, TOOLS
 from .corpora import COLUMNS, CORPORA, read_task, write_task
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +71,7 @@ def start_rank(cell: Cell) -> tuple[int, bool]:
 def missing(tool: str) -> str | None:
     """Return why a tagger cannot run here, or None."""
     need = TOOLS[tool].needs
-    if need not in ("wapiti", "crf_learn"):
+    if need not in PROGRAMS:
         return None if importlib.util.find_spec(need) else f"the package {need} is not installed"
     path = shutil.which(need)
     if path is None:
@@ -83,7 +83,7 @@ def missing(tool: str) -> str | None:
 
 def program_versions() -> Iterator[str]:
     """Yield the versions of the programs that are not Python packages."""
-    for command in ("wapiti", "crf_learn"):
+    for command in PROGRAMS:
         if shutil.which(command):
             done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
             yield (done.stdout + done.stderr).strip().splitlines()[0].replace(" of ", " ")
