@@ -46,3 +46,27 @@ def test_paths_of_pretrained_taggers_are_on_one_line(
     monkeypatch.setattr("tagwise.apps.pretrained.TaggerInfo.path", lambda self: path)
     monkeypatch.setattr("tagwise.apps.pretrained.TaggerInfo.kept", lambda self: None)
     assert f"file        {path}\n" in run("pretrained").stdout
+
+
+def test_paths_of_models_are_on_one_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    path = tmp_path / ("x" * 120 + ".tagwise")
+    tw.CRF(features="S1", max_iter=7).fit([["a", "b"]], [["A", "B"]]).save(path)
+    assert f"file      {path} (" in run("inspect", path).stdout
+
+
+def test_labels_are_side_by_side_if_the_terminal_is_wide(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of twenty labels takes a fraction of the lines in a wide terminal."""
+    labels = [f"L{i}" for i in range(20)]
+    tw.CRF(features="S1", max_iter=7).fit([[y.lower() for y in labels]], [labels]).save(tmp_path / "m")
+    lines = {}
+    for width in (30, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        shown = run("inspect", tmp_path / "m", "--top", 2).stdout
+        assert all(label in shown for label in labels)
+        lines[width] = shown.count("\n")
+    assert lines[200] < lines[30] / 2

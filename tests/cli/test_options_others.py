@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from typing import Any
 
 import pytest
@@ -228,8 +229,8 @@ def inspect_top(bench: Bench) -> None:
             assert len(shown) == top
             assert weights == sorted((abs(w) for _, w in whole[label]), reverse=True)[:top]
         table = bench.ok("inspect", model, "--top", top).stdout.split("strongest transitions")[0]
-        shown_lines = [line for line in table.split("strongest features")[1].splitlines() if "[" in line]
-        assert len(shown_lines) == top * len(found)
+        weights_shown = re.findall(r"[+-]\d+\.\d{4}", table.split("strongest features")[1])
+        assert len(weights_shown) == top * len(found)
 
 
 @row("inspect", "--label")

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.columns import Columns
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -69,10 +70,10 @@ def percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.2f}"
 
 
-def pair_table(pairs: Sequence[tuple[str, str]], *, title: str = "") -> Table:
-    """Return a table of names and values, one per line."""
+def pair_table(pairs: Sequence[tuple[str, str]], *, title: str = "", width: int = 0) -> Table:
+    """Return a table of names and values, one per line. Names are padded to `width`."""
     out = Table(title=title or None, box=None, show_header=False, title_justify="left", padding=(0, 2, 0, 0))
-    out.add_column(style="bold", no_wrap=True)
+    out.add_column(style="bold", no_wrap=True, min_width=width or None)
     out.add_column(overflow="fold")
     for name, value in pairs:
         out.add_row(plain(name), plain(value))
@@ -102,6 +103,19 @@ def explanation_table(labels: Mapping[str, Sequence[tuple[str, float]]]) -> Tabl
             last = index + 1 == len(found)
             out.add_row("" if index else plain(label), f"{weight:+.4f}", plain(attribute), end_section=last)
     return out
+
+
+def explanation_columns(labels: Mapping[str, Sequence[tuple[str, float]]]) -> Group:
+    """Return the strongest attributes of each label, with as many labels side by side as fit the width."""
+    blocks = []
+    for label, found in labels.items():
+        block = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        block.add_column("weight", justify="right", no_wrap=True)
+        block.add_column(plain(label), overflow="fold")
+        for attribute, weight in found:
+            block.add_row(f"{weight:+.4f}", plain(attribute))
+        blocks.append(block)
+    return Group(Text("strongest features", style="table.title"), Columns(blocks, padding=(0, 2, 0, 0)))
 
 
 def vote_table(rows: Sequence[tuple[str, str, str, str]]) -> Table:

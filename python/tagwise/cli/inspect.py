@@ -11,7 +11,7 @@ import rich_click as click
 from rich.console import Console
 
 from tagwise.base.parameters import meant, parameters_of
-from tagwise.base.terminal import visible
+from tagwise.base.terminal import explanation_columns, pair_table, transition_table, visible
 from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option
 from tagwise.cli.classes import show_classes
@@ -134,7 +134,6 @@ def inspect(
       tagwise inspect words.classes --word London
     """
     from tagwise.apps.compare.report.rounds import rounds_svg, rounds_table
-    from tagwise.base.terminal import explanation_table, pair_table, transition_table
     from tagwise.estimators.boosting import rounds as rounds_of
 
     if is_class_file(model):
@@ -175,7 +174,7 @@ def inspect(
         click.echo(visible(json.dumps(out, ensure_ascii=False, indent=2, default=str), keep="\n"))
         return
     console = Console()
-    console.print(pair_table(facts))
+    _print_facts(console, facts)
     if not _foreign_facts(tagger.model_.meta):
         console.print(pair_table(_changed(tagger) or [("all", "defaults")], title="parameters"))
     metrics = tagger.model_.meta.get("metrics")
@@ -183,8 +182,19 @@ def inspect(
         console.print(pair_table([(k, _short(v)) for k, v in metrics.items()], title="training"))
     if rounds:
         console.print(rounds_table(rounds, top))
-    console.print(explanation_table(labels))
+    console.print(explanation_columns(labels))
     console.print(transition_table(transitions[: max(top, 10)]))
+
+
+def _print_facts(console: Console, facts: list[tuple[str, str]]) -> None:
+    """Print the facts as a table, and the path of the file on a line of its own, which a table would wrap."""
+    names = [name for name, _ in facts]
+    at, width = names.index("file"), max(map(len, names))
+    if at:
+        console.print(pair_table(facts[:at], width=width))
+    console.print(f"{'file':<{width}}  ", style="bold", end="")
+    console.out(visible(facts[at][1]), highlight=False)
+    console.print(pair_table(facts[at + 1 :], width=width))
 
 
 def _changed(tagger: Any) -> list[tuple[str, str]]:
