@@ -218,7 +218,7 @@ def test_quoted_cells_may_contain_line_ends() -> None:
         assert [s.line for s in corpus] == [2, 6]
 
 
-@pytest.mark.parametrize("rest", ["", "2,b,x,O\n" * 500])
+@pytest.mark.parametrize("rest", ["", "2,b,x,O\n", "2,b,x,O\n" * 500])
 def test_a_quote_that_is_not_closed_is_reported_at_its_row(rest: str) -> None:
     with pytest.raises(CorpusError, match=r":2: a quote that is not closed in '1,a,\"two"):
         found('sentence_id,word,note,label\n1,a,"two\n' + rest)

@@ -304,13 +304,8 @@ def read_corpus(
     if tagger is not None and names is None:
         names, trained = model_columns(tagger)
         label = label or trained
-    try:
-        kind, sentences = read_sentences(name, form, names, label or "label")
-        corpus = Corpus(sentences, source="<stdin>" if name == "-" else name)
-    except FileNotFoundError as error:
-        if hint := meant(name.partition(":")[0], [info.name for info in list_corpora()]):
-            raise file_error(CorpusError, f"{error}{hint}", name, error.errno or 2) from error
-        raise
+    kind, sentences = read_sentences(name, form, names, label or "label")
+    corpus = Corpus(sentences, source="<stdin>" if name == "-" else name)
     check_labelled(corpus, kind)
     return corpus
 
@@ -388,16 +383,22 @@ def read_sentences(
     Sentences have no labels if `label` is None. The options of `encoding_option` and `label_options` are applied.
     """
     given = {key: held(key) for key in ("label_names", "misaligned")}
-    kind, sentences = open_sentences(
-        input_of(name),
-        form,
-        columns=names,
-        label=label,
-        encoding=encoding or held("encoding"),
-        raw=raw,
-        among=among,
-        options={key: value for key, value in given.items() if value is not None},
-    )
+    try:
+        kind, sentences = open_sentences(
+            input_of(name),
+            form,
+            columns=names,
+            label=label,
+            encoding=encoding or held("encoding"),
+            raw=raw,
+            among=among,
+            options={key: value for key, value in given.items() if value is not None},
+        )
+    except FileNotFoundError as error:
+        if hint := meant(name.partition(":")[0], [info.name for info in list_corpora()]):
+            message = f"no file or bundled corpus is named {name!r}{hint}"
+            raise file_error(CorpusError, message, name, error.errno or 2) from error
+        raise
     return kind, with_mapped(sentences, name)
 
 

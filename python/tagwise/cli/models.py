@@ -127,5 +127,6 @@ def load_model(name: str, functions: Mapping[str, Any] | None = None, trust: boo
         return tw.load(name, functions=functions, trust=trust)
     except FileNotFoundError as error:
         if hint := meant(name, TAGGERS):
-            raise file_error(ModelFileError, f"{error}{hint}", name, error.errno or 2) from error
+            message = f"no model file or pretrained tagger is named {name!r}{hint}"
+            raise file_error(ModelFileError, message, name, error.errno or 2) from error
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -162,6 +163,10 @@ _FOREIGN = (
 )
 
 
+#: Beginning of training data of spaCy 2: pairs of a text and its entities.
+_SPACY = re.compile(r'\s*\[\s*(?:\[\s*)?"(?:[^"\\]|\\.)*"\s*,\s*\{\s*"entities"')
+
+
 def formats_of_name(name: str) -> tuple[str, ...]:
     """Return the formats with the extension of a file name. The tuple is empty for .txt and stdin."""
     stem, ending = os.path.splitext(name.lower())
@@ -312,6 +317,13 @@ def _detected(
             rows and (among or "\t" in rows[0] or rows[0][0] == "{" or "\n\n" in head.lstrip())
         ):
             break
+    if _SPACY.match(head):
+        fail(
+            name,
+            1,
+            "pairs of a text and its entities, as spaCy 2 has them",
+            'Write one object per text, such as {"text": "In Oslo", "label": [[3, 7, "LOC"]]}.',
+        )
     format = format_of_text(head, among)
     plain = format in ("text", raw_text.NAME)
     declared = check_columns(columns, None)[0]

@@ -127,10 +127,12 @@ def _open(file: File, name: str) -> tuple[Any, bool]:
         return open(file, "rb", buffering=0), True
     except (OSError, ValueError) as e:
         reason = getattr(e, "strerror", None) or str(e)
+        is_text = "\n" in name
+        remedy = "or io.StringIO(text) for a text" if is_text else "or '-' for stdin"
         raise file_error(
             CorpusError,
-            f"{shown(name) if chr(10) in name else name}: cannot be opened ({reason}). "
-            "Give the path of a readable file, '-' for stdin, or an open file (io.StringIO(text) for text).",
+            f"{shown(name) if is_text else name}: cannot be opened ({reason}). "
+            f"Give the path of a readable file, {remedy}.",
             name,
             getattr(e, "errno", None) or errno.EINVAL,
         ) from e
@@ -249,8 +251,8 @@ def check_encoding(encoding: str | None) -> str | None:
             raise LookupError(encoding)
     except (LookupError, TypeError, ValueError, AttributeError, UnicodeError) as e:
         raise CorpusError(
-            f"encoding={encoding!r} is not a known encoding of text. Use encoding='utf-8', 'utf-16', 'latin-1', "
-            "'cp1252' or another one of Python."
+            f"encoding={encoding!r} is not a known encoding of text. Use one that Python knows, such as "
+            "encoding='utf-8' or encoding='latin-1'."
         ) from e
     return found.name
 
@@ -377,6 +379,10 @@ def text_chunks(
 
     for chunk in chunks:
         nul = chunk.find(b"\0")
+        if nul >= 0 and line == 1 and b"".join([*parts, chunk]).startswith(b"PK\x03\x04"):
+            fail(
+                name, None, "a ZIP archive, such as .docx or .xlsx", "Save the text or table as .txt or .csv."
+            )
         if nul >= 0:
             fail(
                 name,

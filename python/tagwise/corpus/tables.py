@@ -377,7 +377,7 @@ def table_sentences(file: OpenFile, separator: str | None) -> Iterator[Sentence]
             held += len(text)
             check_size(file.name, lines[0], held, most)
     if table is not None and open_row:
-        table.cells("\n".join(open_row), line - len(open_row) + 1)
+        table.cells("\n".join(open_row), line)
     if rows and table is not None:
         yield table.built(rows, lines[0], lines, doc)
 
