@@ -123,31 +123,47 @@ def loaded(folder: Path, name: str | None, base: Any = "default") -> Any:
 
 
 def learn(
-    folder: Path, _: Results, name: str, corpus: str, source: str, share: float = 1.0, **options: Any
+    folder: Path,
+    _: Results,
+    name: str,
+    corpus: str,
+    source: str,
+    share: float = 1.0,
+    sets: Sequence[Mapping[str, Any]] = ({},),
 ) -> dict[str, Any]:
-    """Learn classes from a share of the text of a corpus, and keep them in a file."""
+    """Learn sets of classes by their options from a share of the text of a corpus, and keep them in a file."""
     found = text(corpus, source)
     if share < 1.0:
         chosen = sorted(random.Random(0).sample(range(len(found)), round(share * len(found))))
         found = [found[i] for i in chosen]
-    learned = tw.WordClasses.learn(found, n_jobs=1, **{"classes": "several", **options})
-    each = learned.parts if isinstance(learned, tw.Features) else (learned,)
+    each = [tw.WordClasses.learn(found, n_jobs=1, **{"classes": "several", **options}) for options in sets]
+    learned = tw.Features(*each)
     path = classes_file(folder, name)
     path.with_suffix(".part").write_bytes(pickle.dumps(learned))
     path.with_suffix(".part").replace(path)
-    return {"classes": [len(one) for one in each], "words": each[0].n_words, "tokens": sum(map(len, found))}
+    return {
+        "classes": [len(one) for one in learned.parts],
+        "words": learned.parts[0].n_words,
+        "tokens": sum(map(len, found)),
+    }
 
 
 def train(
-    folder: Path, _: Results, corpus: str, n: int | None, draw: int, classes: str | None
+    folder: Path,
+    _: Results,
+    corpus: str,
+    n: int | None,
+    draw: int,
+    classes: str | None,
+    part: str | None = None,
 ) -> dict[str, Any]:
-    """Train a CRF on random sentences and score it on the test part."""
+    """Train a CRF on random sentences and score it on the test part, or on another one."""
     x, y = words(corpus, "train"), labels(corpus, "train")
     chosen = sorted(random.Random(draw).sample(range(len(x)), n or len(x)))
     tagger = tw.CRF(features=loaded(folder, classes), l2=0.1, n_jobs=1)
     tagger.fit([x[i] for i in chosen], [y[i] for i in chosen])
-    test = CORPORA[corpus].test
-    return scored(labels(corpus, test), tagger.predict(words(corpus, test)))
+    part = part or CORPORA[corpus].test
+    return scored(labels(corpus, part), tagger.predict(words(corpus, part)))
 
 
 # --- active learning ----------------------------------------------------------------------------------------

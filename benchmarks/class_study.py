@@ -4,7 +4,8 @@
     python -m benchmarks.class_study --only active --minutes 8 # one group, at most 8 minutes
     python -m benchmarks.class_study --page                    # docs/study/runs/word-classes.json, and the tables
 
-Groups: scores (the table), effects (number of classes, rare words, amount of text, case), active (labelling in the
+Groups: scores (the table), choice (settings compared on development data), effects (number of classes, rare words,
+amount of text, case), active (labelling in the
 order of `tagwise annotate`), full (all sentences of conll2003-en), speed. Results are stored after every job, and jobs
 with a stored result do not run again, so that an interrupted study continues. Corpora are read from the folder that
 TAGWISE_DATA names. Only NumPy is required.
@@ -34,14 +35,36 @@ SIZES = (100, 300, 1000, 3000, None)
 SOURCES = ("training text", "all text")
 NAMES = ("conll2003-en", "conll2002-es", "wnut17-ner", "ewt-pos", "ptb-sample")
 DRAWS = 5
-GROUPS = ("scores", "effects", "active", "full", "speed")
+GROUPS = ("scores", "choice", "effects", "active", "full", "speed")
 #: Settings of WordClasses.learn that are compared with the default, on conll2003-en, conll2002-es and ewt-pos.
 EFFECTS: dict[str, dict[str, Any]] = {
-    **{f"{n} classes": {"classes": n} for n in (32, 128, 512, 1000)},
-    **{f"min_count={n}": {"min_count": n} for n in (1, 3, 5, 10)},
+    **{f"{n} classes": {"sets": [{"classes": n}]} for n in (32, 128, 512, 1000)},
+    **{f"min_count={n}": {"sets": [{"min_count": n}]} for n in (1, 3, 5, 10)},
     **{f"{share:.0%} of the text": {"share": share} for share in (0.1, 0.3)},
-    "ignore_case=True": {"ignore_case": True},
+    "ignore_case=True": {"sets": [{"ignore_case": True}]},
 }
+_FOLDED = {"ignore_case": True, "name": "folded"}
+#: Sets of classes to choose from on development data.
+CHOICE: dict[str, list[dict[str, Any]]] = {
+    "several": [{}],
+    "folded": [_FOLDED],
+    "both": [{}, _FOLDED],
+    "tree of 512": [{"classes": 512}],
+    "folded tree of 512": [{**_FOLDED, "classes": 512}],
+    "folded and tree": [_FOLDED, {"classes": 512, "ignore_case": True, "name": "tree"}],
+    "folded, window 2": [{**_FOLDED, "window": 2}],
+    "folded, 20 passes": [{**_FOLDED, "passes": 20}],
+    "folded, 3 passes": [{**_FOLDED, "passes": 3}],
+    "folded, rare words": [{**_FOLDED, "min_count": 1}],
+    "folded, min_count 3": [{**_FOLDED, "min_count": 3}],
+    "folded, to 2000": [{**_FOLDED, "classes": [32, 64, 128, 256, 512, 1000, 2000]}],
+    "folded, 64 256 1000": [{**_FOLDED, "classes": [64, 256, 1000]}],
+    "folded, 16 to 1000": [{**_FOLDED, "classes": [16, 32, 64, 128, 256, 512, 1000]}],
+    "folded, 12 sizes": [{**_FOLDED, "classes": [24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1000]}],
+}
+#: Parts and sizes that they are scored on.
+CHOSEN_ON = {"conll2003-en": "testa", "conll2002-es": "testa", "wnut17-ner": "dev", "ewt-pos": "dev"}
+CHOSEN_AT = (300, 1000)
 #: Epochs and growth per step of simulated labelling.
 SIMULATED = {"conll2003-en": (5, 1.15), "wnut17-ner": (8, 1.15)}
 SEEDS = 3
@@ -61,11 +84,17 @@ class Job:
 
 @dataclass
 class Store:
-    """Results by job, and facts about the machine, in a file."""
+    """Results by job, each with the facts about the machine and the commit that it was measured with, in a file."""
 
     path: Path
-    about: dict[str, Any]
+    about: dict[str, Any]  # of the jobs that run now
     results: dict[str, Any] = field(default_factory=dict)
+
+    def read(self, path: Path) -> None:
+        """Add the results of a file."""
+        stored = json.loads(path.read_text("utf-8"))
+        for name, found in stored["results"].items():
+            self.results[name] = {"about": stored["about"], **found}
 
     @property
     def folder(self) -> Path:
@@ -86,9 +115,9 @@ def learning(corpus: str, source: str, setting: str = "", **options: Any) -> Job
     return Job(name, "classes", "learn", given, cost=500.0)
 
 
-def training(group: str, corpus: str, n: int | None, draw: int, classes: Job | None) -> Job:
+def training(group: str, corpus: str, n: int | None, draw: int, classes: Job | None, **more: Any) -> Job:
     """Return the job that trains and scores a tagger."""
-    given = {"corpus": corpus, "n": n, "draw": draw, "classes": classes.name if classes else None}
+    given = {"corpus": corpus, "n": n, "draw": draw, "classes": classes.name if classes else None, **more}
     name = f"{group}, {corpus}, {n or 'all'}, draw {draw}, {classes.name if classes else 'default'}"
     return Job(name, group, "train", given, (classes.name,) if classes else (), (n or 12_000) / 100)
 
@@ -106,6 +135,18 @@ def jobs() -> list[Job]:
         for setting, options in EFFECTS.items():
             one = learning(corpus, "all text", setting, **options)
             out += [one, *(training("effects", corpus, 300, draw, one) for draw in range(DRAWS))]
+    for corpus, part in CHOSEN_ON.items():
+        sources = SOURCES if corpus == "conll2003-en" else SOURCES[1:]
+        each = [
+            learning(corpus, source, name, sets=sets) for source in sources for name, sets in CHOICE.items()
+        ]
+        out += each
+        for one in [None, *each]:
+            out += [
+                training("choice", corpus, n, draw, one, part=part)
+                for n in CHOSEN_AT
+                for draw in range(DRAWS)
+            ]
     out += simulations(learned) + two_stages(learned["conll2003-en", "all text"])
     out += [
         Job(f"speed, {n} copies", "speed", "speed", {"copies": n, "threads": 2}, cost=900) for n in (1, 10)
@@ -210,7 +251,7 @@ def run(
                     say(f"{job.name}: {type(error).__name__}: {error}")
                     continue
                 todo.discard(job.name)
-                store.results[job.name] = future.result()
+                store.results[job.name] = {"about": store.about, **future.result()}
                 shown = {k: v for k, v in future.result().items() if isinstance(v, (int, float))}
                 say(f"{done}/{total} {job.name}: {shown}")
             store.save()
@@ -244,7 +285,7 @@ def summary(store: Store) -> list[dict[str, Any]]:
             continue
         scores = [one["score"] for one in found]
         counts = sum(unpacked(one["counts"]) for one in found)
-        base = groups.get(("scores", corpus, "default", n), [])
+        base = groups.get(("choice" if group == "choice" else "scores", corpus, "default", n), [])
         p = None
         if features != "default" and len(base) == len(found):
             p = p_value(np.asarray(counts), np.asarray(sum(unpacked(one["counts"]) for one in base)))
@@ -302,8 +343,10 @@ def page(store: Store) -> dict[str, Any]:
     }
     return {
         "preset": "word-classes",
-        "build": store.about["commit"],
-        "about": store.about,
+        "build": ", ".join(sorted({one["about"]["commit"] for one in store.results.values()})),
+        "about": [
+            json.loads(text) for text in sorted({json.dumps(one["about"]) for one in store.results.values()})
+        ],
         "caption": "CRF(l2=0.1), features default on words alone, random training sentences",
         "summary": summary(store),
         "active": needed(store),
@@ -355,11 +398,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     store = Store(given.store, machine(given.commit))
-    if given.store.is_file():
-        stored = json.loads(given.store.read_text("utf-8"))
-        store = Store(given.store, stored["about"], stored["results"])
-    for path in given.add:
-        store.results |= json.loads(path.read_text("utf-8"))["results"]
+    for path in [given.store, *given.add]:
+        if path != given.store or path.is_file():
+            store.read(path)
     if given.page:
         RUN.write_text(json.dumps(page(store), indent=1, ensure_ascii=False) + "\n", "utf-8")
         return 0
