@@ -16,7 +16,7 @@ LONG = {"docs/concepts/crf.md"}
     [
         pytest.param(page, marks=[pytest.mark.slow] if page in LONG else [])
         for page in pages.PAGES
-        if page not in pages.PROMISES
+        if page not in pages.PROMISES + pages.WRITTEN
         and any(b.language == "python" and not b.not_run for b in pages.of(page))
     ],
 )

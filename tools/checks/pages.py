@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from tools.checks import ROOT, text
-from tools.shows import pages, picture, tables
+from tools.shows import notebook, pages, picture, tables
 
 FILES = (*pages.PAGES, "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")
 LINK = re.compile(r"\]\((?P<target>[^)\s]*)(?: \"[^\"]*\")?\)")
@@ -56,8 +56,9 @@ def check_commands() -> Iterator[str]:
 
 
 def prose(page: str) -> str:
-    """Return a page without its code."""
-    return re.sub(r"`[^`\n]*`", "", pages.FENCE.sub("", text(page)))
+    """Return a page without its code and without the output of notebooks."""
+    plain = re.sub(r'^<div class="output">.*$', "", pages.FENCE.sub("", text(page)), flags=re.M)
+    return re.sub(r"`[^`\n]*`", "", plain)
 
 
 def anchors(path: Path) -> set[str]:
@@ -117,8 +118,9 @@ def check_picture() -> Iterator[str]:
 
 
 def check_generated_pages() -> Iterator[str]:
-    """Pages that are generated from the package are current."""
+    """Pages that are generated from the package and from notebooks are current."""
     yield from tables.outdated()
+    yield from notebook.outdated()
     if doctest.testmod(tables).failed:
         yield "doctests of tools/shows/tables.py fail"
 

@@ -24,6 +24,7 @@ def main() -> None:
                 notebook.write(book, notebook.run(notebook.read(book)))
         finally:
             os.chdir(before)
+    notebook.main()
 
 
 if __name__ == "__main__":

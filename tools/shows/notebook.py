@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +72,51 @@ def read(path: Path) -> dict[str, Any]:
 def write(path: Path, notebook: dict[str, Any]) -> None:
     """Write a notebook as editors do."""
     path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+# --- pages --------------------------------------------------------------------------------------------------
+
+DOCS = Path(__file__).parents[2] / "docs"
+#: Notebooks, and the pages of the site that show them.
+PAGES = {"start/everyday.ipynb": "start/notebook.md", "howto/errors.ipynb": "howto/errors-notebook.md"}
+
+
+def cells(book: dict[str, Any]) -> Iterator[str]:
+    """Yield the cells of a notebook and their outputs as blocks of Markdown."""
+    for cell in book["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] != "code":
+            yield source
+            continue
+        yield f"```python\n{source}\n```"
+        for output in cell["outputs"]:
+            data = output.get("data", {"text/plain": output.get("text", "")})
+            if html := "".join(data.get("text/html", "")):
+                yield f'<div class="output">{" ".join(html.splitlines())}</div>'
+            else:
+                yield f"```text\n{''.join(data['text/plain']).rstrip()}\n```"
+
+
+def page(name: str) -> str:
+    """Return the page of a notebook."""
+    title, *rest = cells(read(DOCS / name))
+    link = f"Generated from a notebook, [{Path(name).name}]({Path(name).name}), which you can run yourself."
+    return "\n\n".join([title.partition("\n")[0], link, title.partition("\n")[2].strip(), *rest]) + "\n"
+
+
+def outdated() -> Iterator[str]:
+    """Yield the pages that differ from their notebook."""
+    for name, target in PAGES.items():
+        path = DOCS / target
+        if not path.exists() or path.read_text("utf-8") != page(name):
+            yield f"docs/{target} is out of date, run python -m tools.shows.notebook"
+
+
+def main() -> None:
+    """Write the pages of all notebooks without running them."""
+    for name, target in PAGES.items():
+        (DOCS / target).write_text(page(name), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -51,8 +51,8 @@ COMMANDS = ("sh", "console")
 RUN = ("python", *COMMANDS)
 #: Data and drawings, which are parsed if there is a parser and never run.
 DATA = ("text", "json", "ini", "dockerfile", "template", "mermaid")
-#: Pages that `make shows` writes, and whose session has its own test.
-WRITTEN = ("docs/start/shell.md",)
+#: Pages that `make shows` writes. The session and the notebooks have their own tests.
+WRITTEN = ("docs/start/shell.md", "docs/start/notebook.md", "docs/howto/errors-notebook.md")
 #: Pages whose Python is run and examined by tests/e2e/test_introductory_pages.py.
 PROMISES = ("README.md", "docs/start/first-tagger.md")
 
