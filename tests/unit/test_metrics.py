@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import tagwise as tw
 from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.schemes import SCHEMES, Span, from_spans, spans
-from tagwise.evaluation.metrics import calibration, evaluate
+from tagwise.evaluation.calibration_curve import calibration
+from tagwise.evaluation.metrics import evaluate
 
 # The oracle: conlleval's rules as published.
 

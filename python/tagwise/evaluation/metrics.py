@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.labels import check_type, lists, single, type_name
-from tagwise.corpus.schemes import boundary, has_chunks, split_label
+from tagwise.corpus.schemes import has_chunks
 from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.evaluation.conlleval import count_chunks
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -319,103 +320,6 @@ def _cells(s: Score) -> list[str]:
     return [*ratios, str(s.gold), str(s.predicted), str(s.correct)]
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """Calibration curve: accuracy of predictions by confidence, without empty bins.
-
-    Attributes:
-        confidence: Mean confidence of each bin.
-        accuracy: Fraction of correct predictions in each bin.
-        count: Number of predictions in each bin.
-
-    >>> found = calibration([0.9, 0.95, 0.6, 0.55], [True, True, True, False])
-    >>> round(found.ece, 3)
-    0.275
-    """
-
-    confidence: tuple[float, ...]
-    accuracy: tuple[float, ...]
-    count: tuple[int, ...]
-
-    @property
-    def ece(self) -> float:
-        """Expected calibration error, the mean of |accuracy - confidence| over bins, weighted by their counts.
-
-        It is between 0 and 1 (Naeini, Cooper and Hauskrecht 2015).
-        """
-        total = sum(self.count)
-        gaps = zip(self.confidence, self.accuracy, self.count)
-        return sum(n * abs(a - c) for c, a, n in gaps) / total if total else 0.0
-
-    @property
-    def worst(self) -> float:
-        """Largest |accuracy - confidence| of a bin."""
-        return max((abs(a - c) for c, a in zip(self.confidence, self.accuracy)), default=0.0)
-
-    def __repr__(self) -> str:
-        return (
-            f"<Calibration: expected error {100 * self.ece:.2f} %, largest {100 * self.worst:.2f} %, "
-            f"{sum(self.count)} predictions in {len(self.count)} bins>"
-        )
-
-    def _repr_html_(self) -> str:
-        """Return the calibration curve and a table of its bins, for notebooks."""
-        from tagwise.corpus.markup import curve_html, line_html, table_html
-
-        bins = list(zip(self.confidence, self.accuracy, self.count))
-        rows = [(f"{100 * c:.2f} %", f"{100 * a:.2f} %", f"{n:,}") for c, a, n in bins]
-        curve = curve_html([(c, a) for c, a, _ in bins], "mean confidence", "accuracy") if bins else ""
-        return (
-            line_html(repr(self))
-            + curve
-            + table_html(("mean confidence", "accuracy", "predictions"), rows, left=0)
-        )
-
-    def __str__(self) -> str:
-        lines = [f"expected calibration error {100 * self.ece:.2f}%, {sum(self.count)} predictions"]
-        bins = zip(self.confidence, self.accuracy, self.count)
-        lines += [f"{100 * c:8.2f}% sure: {100 * a:6.2f}% right of {n}" for c, a, n in bins]
-        return "\n".join(lines)
-
-
-def calibration(confidence: Sequence[float], correct: Sequence[bool], bins: int = 10) -> Calibration:
-    """Compute the calibration curve of predictions.
-
-    Args:
-        confidence: sequence of float. Probability of each prediction.
-        correct: sequence of bool. Whether each prediction is correct.
-        bins: int, default=10. Number of bins of equal width. Use fewer for small samples.
-
-    Returns:
-        A `Calibration`.
-
-    Raises:
-        CorpusError: The lengths differ, a confidence is not a probability, or ``bins`` is below 1.
-
-    >>> found = calibration([0.9, 0.8, 0.3, 0.2], [True, True, False, True], bins=2)
-    >>> found.count, found.accuracy, round(found.ece, 3)
-    ((2, 2), (0.5, 1.0), 0.2)
-    """
-    confidence, correct = list(confidence), list(correct)
-    if len(confidence) != len(correct):
-        raise CorpusError(f"{len(confidence)} confidences for {len(correct)} answers. Give one per answer.")
-    if bins < 1:
-        raise CorpusError(f"bins={bins}: expected 1 or more.")
-    sums: dict[int, list[float]] = {}
-    for c, right in zip(confidence, correct):
-        c = float(c)
-        if not -1e-6 <= c <= 1 + 1e-6:
-            raise CorpusError(f"a confidence of {c} is not a probability, expected 0 to 1.")
-        entry = sums.setdefault(max(0, min(bins - 1, int(c * bins))), [0.0, 0, 0])
-        entry[0] += c
-        entry[1] += bool(right)
-        entry[2] += 1
-    kept = [sums[i] for i in sorted(sums)]
-    return Calibration(
-        tuple(c / n for c, _, n in kept), tuple(a / n for _, a, n in kept), tuple(int(n) for *_, n in kept)
-    )
-
-
 def _label_lists(labels: Corpus | Sequence[Sequence[str]], name: str) -> Sequence[Sequence[str]]:
     if isinstance(labels, Corpus):
         return labels.labels
@@ -429,41 +333,6 @@ def _label_lists(labels: Corpus | Sequence[Sequence[str]], name: str) -> Sequenc
             f"{name} is one sequence of labels, expected a list of sequences. Put it in a list: [{name}]."
         )
     return lists(found, name)
-
-
-# The loop of conlleval reads two label sequences in parallel. Its actions at a token depend only on the gold and
-# predicted labels of this token and the previous one. It is therefore a finite automaton over pairs (gold, predicted),
-# which is built lazily: a state is the previous pair, and maps each next pair to the next state and an action.
-_State = dict[tuple[str, str], tuple[Any, "_Step | None"]]
-
-
-@dataclass(frozen=True)
-class _Step:
-    """Action between two tokens."""
-
-    both_end: bool  # gold and predicted chunk end, and have the same type
-    one_ends: bool  # only one of them ends, or they continue with different types
-    both_begin: bool
-    gold_begins: bool
-    predicted_begins: bool
-    last_type: str  # gold type of the previous token
-    gold_type: str
-    predicted_type: str
-
-
-def _step(before: tuple[str, str], now: tuple[str, str]) -> _Step | None:
-    """Return the action of conlleval between two pairs of labels, or None if there is nothing to do."""
-    g_end, g_begin = boundary(before[0], now[0])
-    p_end, p_begin = boundary(before[1], now[1])
-    last, last_p = split_label(before[0])[1], split_label(before[1])[1]
-    g_type, p_type = split_label(now[0])[1], split_label(now[1])[1]
-    both_end = g_end and p_end and last == last_p
-    one_ends = g_end != p_end or g_type != p_type
-    if not (both_end or one_ends or g_begin or p_begin):
-        return None
-    return _Step(
-        both_end, one_ends, g_begin and p_begin and g_type == p_type, g_begin, p_begin, last, g_type, p_type
-    )
 
 
 def evaluate(gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequence[Sequence[str]]) -> Report:
@@ -522,7 +391,7 @@ def compared(
         confusion.update(zip(g, p))
         right_sequences += list(g) == list(p)
     chunked = _mark_chunks(confusion) if chunked is None else chunked
-    gold_n, predicted_n, correct_n = _count_chunks(gold_lists, predicted_lists) if chunked else ({}, {}, {})
+    gold_n, predicted_n, correct_n = count_chunks(gold_lists, predicted_lists) if chunked else ({}, {}, {})
     per_type = {
         k: Score(gold_n.get(k, 0), predicted_n.get(k, 0), correct_n.get(k, 0))
         for k in sorted(gold_n.keys() | predicted_n.keys())
@@ -544,42 +413,6 @@ def _mark_chunks(pairs: Collection[tuple[str, str]]) -> bool:
     return has_chunks({g for g, _ in pairs}) or has_chunks({y for pair in pairs for y in pair})
 
 
-def _count_chunks(
-    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
-) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-    """Return the numbers of gold, predicted and correct chunks by type."""
-    outside = ("O", "O")
-    states: dict[tuple[str, str], _State] = {outside: {}}
-    gold_n: Counter[str] = Counter()
-    predicted_n: Counter[str] = Counter()
-    correct_n: Counter[str] = Counter()
-    state, before = states[outside], outside
-
-    for g, p in zip(gold, predicted):
-        in_correct = False
-        for pair in (*zip(g, p), outside):  # conlleval reads the end of a sentence as O
-            known = state.get(pair)
-            if known is None:
-                known = state[pair] = (states.setdefault(pair, {}), _step(before, pair))
-            state, step = known
-            before = pair
-            if step is None:
-                continue
-            if in_correct:
-                if step.both_end:
-                    in_correct = False
-                    correct_n[step.last_type] += 1
-                elif step.one_ends:
-                    in_correct = False
-            if step.both_begin:
-                in_correct = True
-            if step.gold_begins:
-                gold_n[step.gold_type] += 1
-            if step.predicted_begins:
-                predicted_n[step.predicted_type] += 1
-    return gold_n, predicted_n, correct_n
-
-
 def count_by_sentence(
     gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequence[Sequence[str]]
 ) -> list[tuple[int, int, int, int, int]]:
@@ -596,7 +429,7 @@ def count_by_sentence(
     chunked = _mark_chunks({pair for g, p in zip(gold_lists, predicted_lists) for pair in zip(g, p)})
     out = []
     for g, p in zip(gold_lists, predicted_lists):
-        chunks = _count_chunks([g], [p]) if chunked else ({}, {}, {})
+        chunks = count_chunks([g], [p]) if chunked else ({}, {}, {})
         right = sum(a == b for a, b in zip(g, p))
         in_gold, in_predicted, in_both = (sum(c.values()) for c in chunks)
         out.append((len(g), right, in_gold, in_predicted, in_both))

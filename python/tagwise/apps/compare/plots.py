@@ -16,7 +16,8 @@ import numpy as np
 from tagwise.apps.compare.table import Comparison
 from tagwise.base.exceptions import CorpusError, ParameterError, TagwiseError
 from tagwise.corpus.sentence import Corpus
-from tagwise.evaluation.metrics import Calibration, Report
+from tagwise.evaluation.calibration_curve import Calibration
+from tagwise.evaluation.metrics import Report
 from tagwise.evaluation.thresholds import span_curve
 
 
