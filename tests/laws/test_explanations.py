@@ -216,7 +216,7 @@ def test_unsupported_explanations_are_rejected() -> None:
     for wrong, word in ((5, "0 to 1"), (-1, "0 to 1")):
         with pytest.raises(ParameterError, match=word):
             tagger.explain(["a", "b"], token=wrong)
-    with pytest.raises(CorpusError, match="unknown label"):
+    with pytest.raises(CorpusError, match="is not a label of the model"):
         tagger.explain(["a", "b"], token=0, against="X")
     with pytest.raises(ParameterError, match="list of tokens"):
         tagger.explain("a b")
