@@ -158,6 +158,24 @@ def learned(page: Any) -> None:
     )
 
 
+def settled(page: Any) -> None:
+    """Wait for a `learned` event, and for everything that the page requests and draws because of it."""
+    page.wait_for_function("() => window.learned > 0")
+    page.evaluate(
+        """async () => {
+          const frame = () => new Promise(requestAnimationFrame);
+          const requests = () => performance.getEntriesByType("resource").length;
+          for (let before = -1; before !== requests();) {
+            before = requests();
+            await (await fetch("api/labels")).json(); // answered after the requests that the page has sent before
+            await frame();
+            await frame();
+            before += 1; // the request of this function
+          }
+        }"""
+    )
+
+
 def drag(page: Any, first: int, last: int) -> None:
     """Drag the mouse over the tokens from first to last."""
     begin, end = (page.locator(f"#t{t}").bounding_box() for t in (first, last))

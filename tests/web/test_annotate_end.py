@@ -97,8 +97,7 @@ def test_the_end_has_a_summary_exports_and_a_model(tmp_path: Path, chromium: Any
     with server(work, str(path), *OPTIONS) as (url, _), visit(chromium, url) as page:
         for _ in range(12):
             by_keys(page)
-            page.keyboard.press("Enter")
-            page.wait_for_timeout(50)
+            accept(page)
         page.wait_for_selector("#end .facts")
         assert page.inner_text("#place") == "All done"
         facts = page.eval_on_selector_all("#end .fact b", "found => found.map(e => e.textContent)")
@@ -150,9 +149,76 @@ def test_the_most_doubtful_sentences_are_checked_one_after_the_other(tmp_path: P
 def test_exports_do_not_disturb_the_running_page(tmp_path: Path, chromium: Any) -> None:
     work = tmp_path / "w"
     with server(work, text_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
-        for k in range(3):
+        for k in range(2):
             by_keys(page)
             accept(page)
             found = export(work, "conll", tmp_path / f"{k}.tsv")
             assert found.returncode == 0, found.stderr
             assert len(tw.read(tmp_path / f"{k}.tsv")) == k + 1
+
+
+def test_exports_of_other_tools_are_done_proposed_or_open(tmp_path: Path, chromium: Any) -> None:
+    """Annotations of Label Studio are done and predictions proposed. A file of doccano is added on the page."""
+
+    def regions(*spans: tuple[int, int, str]) -> list[dict[str, Any]]:
+        return [{"result": [{"value": {"start": s, "end": e, "labels": [y]}} for s, e, y in spans]}]
+
+    tasks = [
+        {"data": {"text": "Anna met Peter."}, "annotations": regions((0, 4, "PER"), (9, 14, "PER"))},
+        {"data": {"text": "She flew to Oslo."}, "annotations": [], "predictions": regions((12, 16, "LOC"))},
+        {"data": {"text": "Nobody knows why."}, "annotations": []},
+    ]
+    path, more = tmp_path / "project-1.json", tmp_path / "doccano.jsonl"
+    path.write_text(json.dumps(tasks))
+    more.write_text(
+        '{"text": "Rome is old.", "label": [[0, 4, "LOC"]]}\n{"text": "So is Paris.", "label": []}\n'
+    )
+    with (
+        server(tmp_path / "w", str(path), "--strategy", "order") as (url, _),
+        visit(chromium, url) as page,
+    ):
+        assert page.inner_text("#list-done b") == "1"
+        assert spans(page) == [("Oslo", "LOC")]
+        assert page.locator("#sentence .span.own").count() == 0
+        page.click("#tab-files")
+        page.set_input_files("#importfile", str(more))
+        page.wait_for_function("() => document.querySelector('#list-done b').textContent === '2'")
+        assert page.inner_text("#list-todo b") == "3"
+        accept(page)
+        page.click("#list-done")
+        page.wait_for_function("() => document.querySelectorAll('#rows li').length === 3")
+        found = page.eval_on_selector_all("#rows .mini", "found => found.map(e => e.textContent)")
+        assert sorted(found) == ["AnnaPER", "OsloLOC", "PeterPER", "RomeLOC"]
+
+
+def test_keys_do_not_edit_the_sentence_behind_the_summary(tmp_path: Path, chromium: Any) -> None:
+    with server(tmp_path / "w", text_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        page.click("#finish")
+        page.wait_for_selector("#end .facts")
+        assert page.inner_text("#place") == "Summary"
+        page.evaluate("() => document.activeElement.blur()")  # Enter on the button would close the summary
+        for key in ("1", "Enter", "s", "x", "c", "Delete"):
+            page.keyboard.press(key)
+        page.click("#finish")
+        page.wait_for_selector("#end", state="hidden")
+        assert page.inner_text("#place") == "Sentence 1"
+        assert (tokens(page), spans(page)) == (TEXT[0], [])
+        assert page.locator("#commentform").is_hidden()
+
+
+def test_a_comment_belongs_to_the_sentence_that_follows_a_slow_action(tmp_path: Path, chromium: Any) -> None:
+    with server(tmp_path / "w", text_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        held: list[Any] = []
+        page.route("**/api/flag", lambda route: held.append(route))
+        with page.expect_request("**/api/flag"):
+            page.keyboard.press("f")
+        page.keyboard.press("c")
+        assert page.locator("#commentform").is_hidden()
+        held[0].continue_()
+        page.wait_for_selector("#commentform:not([hidden])")
+        assert page.inner_text("#place") == "Sentence 2"
+        page.keyboard.type("new?")
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => document.getElementById('status').textContent === 'Comment saved.'")
+        page.click("#rows li:nth-child(3) button")  # a message does not stay when another sentence is shown
+        page.wait_for_function("() => document.getElementById('status').textContent === ''")

@@ -17,6 +17,7 @@ from tests.web.browser import (
     needs_browser,
     says,
     server,
+    settled,
     spans,
     text_file,
     tokens,
@@ -44,8 +45,7 @@ def test_undo_keeps_the_labels_when_the_model_has_been_retrained(tmp_path: Path,
         accept(page)
         learned(page)
         page.keyboard.press("u")
-        page.wait_for_function("() => window.learned > 0")
-        page.wait_for_timeout(500)  # time for a refresh that must not come
+        settled(page)
         assert tokens(page) == TEXT[3]
         assert spans(page) == mine
         page.reload()

@@ -24,7 +24,6 @@ from tagwise.cli.files import (
 from tagwise.cli.help import DATA, LEARNER, Command
 from tagwise.cli.models import load_model
 from tagwise.corpus import schemes
-from tagwise.corpus.formats import read
 from tagwise.corpus.sentence import Corpus
 
 
@@ -42,15 +41,18 @@ def sentences_of(corpus: str, form: str | None, columns: str | None, label: str 
     if bundled is not None:
         return bundled
     names, label = names_of(columns, label)
+    from tagwise.apps.annotate.imports import read_document
+
     form = text_form(form) or ("raw" if held("raw") else None)
     encoding = held("encoding")
-    return read(corpus, form, columns=names, label=label or "label", encoding=encoding, optional_label=True)
+    return read_document(corpus, form, columns=names, label=label or "label", encoding=encoding)
 
 
 # Groups of options.
 SERVER, OTHER = "Server", "Instead of labelling"
 #: Strategies that a simulation compares with random order by default.
 SIMULATED = ("margin", "span", "committee", "diversity")
+Given = tuple[bool, bool]  # --fresh and --review: treatment of labels that sentences already have
 Reading = tuple[str | None, str | None, str | None]  # format, columns, label: the options of `corpus_options`
 
 
@@ -156,6 +158,12 @@ def run_simulation(
 )
 @click.option("--dev", metavar="DEV", help="Labelled corpus to score while you label.", panel=DATA)
 @click.option("--fresh", is_flag=True, help="Ignore labels that the sentences already have.", panel=DATA)
+@click.option(
+    "--review",
+    is_flag=True,
+    help="Show labels that the sentences already have as proposals to check.",
+    panel=DATA,
+)
 @corpus_options
 @text_options
 @click.option(
@@ -271,6 +279,7 @@ def annotate(
     mapping: str | None,
     dev: str | None,
     fresh: bool,
+    review: bool,
     learner: str,
     features: str,
     strategy: str | None,
@@ -298,6 +307,7 @@ def annotate(
       tagwise annotate posts.txt --model en-ner-demo \\
           --dev dev.tsv
       tagwise annotate posts.txt --patterns terms.tsv
+      tagwise annotate doccano-export.jsonl --review
       tagwise annotate posts.txt --export conll -o mine.tsv
       tagwise annotate posts.txt --export model -o mine.tagwise
       tagwise annotate mine.tsv --agreement theirs.tsv
@@ -319,10 +329,12 @@ def annotate(
         )
     else:
         place = folder_for(corpus, folder)
+        if fresh and review:
+            raise click.UsageError("--fresh ignores labels, and --review proposes them. Give one of the two")
         if export is not None:
-            exported(corpus, place, fresh, learner, features, export, output, reading)
+            exported(corpus, place, (fresh, review), learner, features, export, output, reading)
             return
-        work = open_project(corpus, place, fresh, learner, features, reading)
+        work = open_project(corpus, place, (fresh, review), learner, features, reading)
         try:
             apply_settings(work, labels, strategy)
             serve(work, Served(model, mapping, dev, patterns, guidelines), host, port, reading)
@@ -333,7 +345,7 @@ def annotate(
 def exported(
     corpus: str | None,
     folder: Path,
-    fresh: bool,
+    given: Given,
     learner: str,
     features: str,
     form: str,
@@ -358,7 +370,7 @@ def exported(
     if (folder / "work.json").exists():
         work = Work(folder, ProjectSettings(features=features), read_only=True)
     else:
-        work = open_project(corpus, folder, fresh, learner, features, reading)
+        work = open_project(corpus, folder, given, learner, features, reading)
     try:
         if form == "model":
             trained(work, work.features, n_jobs=None).save(output)
@@ -385,7 +397,7 @@ def print_agreement(one: Corpus, two: Corpus) -> None:
 
 
 def open_project(
-    corpus: str | None, folder: Path, fresh: bool, learner: str, features: str, reading: Reading
+    corpus: str | None, folder: Path, given: Given, learner: str, features: str, reading: Reading
 ) -> Any:
     """Open the project of a folder, or create one with the sentences of a corpus."""
     from tagwise.apps.annotate.folder import ProjectSettings
@@ -402,7 +414,7 @@ def open_project(
     work = Work(folder, ProjectSettings(learner=learner, features=features))
     if found is not None:
         try:
-            work.add(found, os.path.basename(corpus or ""), fresh=fresh)
+            work.add(found, os.path.basename(corpus or ""), fresh=given[0], review=given[1])
         except BaseException:
             work.close()
             raise

@@ -124,6 +124,8 @@ TABLE: dict[str, CorpusFormat] = {
     )
 }
 FORMATS = tuple(TABLE)
+#: Label of a token without a label.
+UNKNOWN = "_"
 #: Format of files that neither the extension nor the contents identify.
 DEFAULT = "conll"
 HEAD = 4096  # characters at the beginning of a file that are read at most to detect its format
@@ -435,7 +437,9 @@ def read(
         encoding: str or None, default=None. Encoding such as "latin-1". None means UTF-8, or
             UTF-16 and UTF-32 by their byte order mark.
         optional_label: bool, default=False. Accept a CoNLL file that lacks the label column, if that is the last of
-            ``columns``. Set it to read labelled and unlabelled files alike.
+            ``columns``, and texts with spans of which only some are labelled. The tokens of the others get the label
+            "_", and predictions of Label Studio and spans of Prodigy without an answer are kept as spans of tokens in
+            ``meta["proposed"]``. Set it to read labelled and unlabelled files alike.
         options: Options of the format.
             "conll": `separator` is a tab, or ' ' for runs of spaces and tabs, detected by default. `comments` is
             whether lines that begin with # and have no tab are comments, by default if columns are separated by tabs.
@@ -474,10 +478,19 @@ def read(
         columns, label = _OWN_NAMES[format](columns, label)
     names, label = check_columns(columns, label)
     kept = TABLE[format].columns if names is None else [name for name in names if name != "_"]
+    if optional_label and label is not None:
+        sentences = _all_labelled(list(sentences), label)
     corpus = Corpus(sentences, columns=kept, label=label if label in kept else None, source=source_name(file))
     if not len(corpus):
         logger.warning("%s: the file has no sentences.", corpus.source)
     return corpus
+
+
+def _all_labelled(sentences: Sequence[Sentence], label: str) -> Iterator[Sentence]:
+    """Yield sentences of which all or none have labels. The label "_" stands for a missing one."""
+    some = any(sentence.label is not None for sentence in sentences)
+    for one in sentences:
+        yield one.with_labels([UNKNOWN] * len(one), label) if some and one.label is None else one
 
 
 def write(sentences: Iterable[Sentence], file: File, format: str | None = None, **options: Any) -> None:

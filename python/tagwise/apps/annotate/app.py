@@ -20,6 +20,7 @@ from starlette.routing import Route
 from tagwise.apps.annotate.agreement import agreement
 from tagwise.apps.annotate.comparing import MOST as MOST_LEARNERS
 from tagwise.apps.annotate.comparing import Comparing
+from tagwise.apps.annotate.display import displayed
 from tagwise.apps.annotate.exports import EXPORTS
 from tagwise.apps.annotate.folder import (
     LONGEST_LABEL,
@@ -28,6 +29,7 @@ from tagwise.apps.annotate.folder import (
     MOST_SENTENCES,
     MOST_TOKENS,
 )
+from tagwise.apps.annotate.imports import read_document
 from tagwise.apps.annotate.ranking import STRATEGIES
 from tagwise.apps.annotate.session import Conflict, Session
 from tagwise.apps.annotate.views import LONGEST_SEARCH
@@ -37,7 +39,7 @@ from tagwise.base.colours import PALETTE, tint
 from tagwise.base.domains import Choice, Domain, Integer, ListOf, Record, Text
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import meant
-from tagwise.corpus.formats import FORMATS, read
+from tagwise.corpus.formats import FORMATS, UNKNOWN
 from tagwise.corpus.sentence import Corpus
 
 #: Maximum bytes of a request and of an added file, and maximum number of listening pages.
@@ -367,11 +369,11 @@ def _agreement(session: Session, data: bytes) -> dict[str, Any]:
     """Return the agreement on the sentences that both have, in the order of the uploaded file."""
     import io
 
-    other = read(io.BytesIO(data), optional_label=True)
+    other = read_document(io.BytesIO(data))
     if other.label is None:
         raise ParameterError("the file has no labels. Upload a file with a label column")
     mine = {tuple(session.work.sentences[i].tokens): (i, y) for i, y in session.work.labelled.items()}
-    both = [(s, mine[tuple(s.tokens)]) for s in other if tuple(s.tokens) in mine]
+    both = [(s, mine[tuple(s.tokens)]) for s in other if tuple(s.tokens) in mine and UNKNOWN not in s.labels]
     if not both:
         raise ParameterError(
             "no sentence of the file is labelled in this project. Upload the labels of another annotator for the "
@@ -392,7 +394,7 @@ def _agreement(session: Session, data: bytes) -> dict[str, Any]:
         "disagreements": [
             {
                 "id": both[one.sentence][1][0],
-                "tokens": ours[one.sentence].tokens,
+                **displayed(ours[one.sentence]),
                 "spans": spans_of(one.one, kind),
                 "found": spans_of(one.two, kind),
             }

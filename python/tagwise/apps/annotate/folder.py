@@ -33,13 +33,11 @@ from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.files.regular import make_own_folder, open_regular, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
 from tagwise.base.writing import atomic, is_temporary
-from tagwise.corpus.formats import read
+from tagwise.corpus.formats import UNKNOWN, read
 from tagwise.corpus.jsonl import write_jsonl
 from tagwise.corpus.sentence import Corpus
 
 VERSION = 3
-#: The label of a token without label.
-UNKNOWN = "_"
 OUTSIDE = "O"
 #: Maximum sizes.
 MOST_SENTENCES, MOST_LABELS, LONGEST_LABEL, MOST_TOKENS = 1_000_000, 200, 60, 2_000

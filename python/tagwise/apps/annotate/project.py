@@ -21,17 +21,17 @@ from tagwise.apps.annotate.folder import (
     MOST_SENTENCES,
     MOST_TOKENS,
     OUTSIDE,
-    UNKNOWN,
     ProjectSettings,
     check_label,
 )
 from tagwise.apps.annotate.history import ACTIONS, MARKS, History
+from tagwise.apps.annotate.imports import TokenSpan, proposed_spans, read_document, stored_sentence
 from tagwise.apps.annotate.journal import Journal, JournalError
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.parameters import meant
 from tagwise.base.writing import atomic
 from tagwise.corpus import schemes
-from tagwise.corpus.formats import read
+from tagwise.corpus.formats import UNKNOWN
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.features.resolve import names_files
 
@@ -68,6 +68,7 @@ class Work:
             self.titles: list[str] = []  # name of the document inside its file, by sentence, or an empty text
             self._by_content: dict[Hashable, list[int]] = {}  # sentences by content
             self.given: dict[int, list[str]] = {}
+            self.proposed: dict[int, list[TokenSpan]] = {}  # unconfirmed spans of documents
             self.history = History()
             self._acceptance_order: dict[int, int] = {}  # order of acceptance by sentence
             self._n_acceptances = 0
@@ -202,6 +203,7 @@ class Work:
         rename = self._renaming(one)
         self.history.relabel(rename)
         self.given = {i: rename(found) for i, found in self.given.items()}
+        self.proposed = {i: _renamed_spans(found, one) for i, found in self.proposed.items()}
 
     def _renaming(self, one: Mapping[str, Any]) -> Callable[[list[str]], list[str]]:
         """Return the function on labels of tokens that renames or deletes a type."""
@@ -221,13 +223,18 @@ class Work:
         corpus = files.read_document(self.folder, file, others)
         self._check_size(corpus)
         number = len(self.documents)
-        renames = [self._renaming(one) for one in self.settings.renames if one["documents"] > number]
+        later = [one for one in self.settings.renames if one["documents"] > number]
+        renames = [self._renaming(one) for one in later]
         for i, sentence in enumerate(corpus, first):
             labels = sentence.fields.get("label")
             if labels is not None and UNKNOWN not in labels:
                 for rename in renames:
                     labels = rename(labels)
                 self.given[i] = labels
+            elif found := proposed_spans(sentence):
+                for one in later:
+                    found = _renamed_spans(found, one)
+                self.proposed[i] = found
             bare = {name: column for name, column in sentence.fields.items() if name != "label"}
             title = sentence.doc if sentence.doc is not None else self.titles[-1] if i > first else ""
             self.titles.append(title)
@@ -250,15 +257,19 @@ class Work:
                 f"sentence {long + 1} has {len(corpus[long])} tokens, more than the limit of {MOST_TOKENS}. Split it"
             )
 
-    def add(self, corpus: Corpus, name: str = "", *, fresh: bool = False) -> range:
-        """Add the sentences of a corpus as a document, without their labels if `fresh`."""
+    def add(self, corpus: Corpus, name: str = "", *, fresh: bool = False, review: bool = False) -> range:
+        """Add the sentences of a corpus as a document.
+
+        Their labels count as done, become proposals with `review`, and are ignored with `fresh`.
+        """
         if not len(corpus):
             raise CorpusError(
                 f"{corpus.source or name or 'the corpus'}: no sentences found. Add a file with sentences"
             )
         self._check_size(corpus)
-        stored = [_plain(sentence, fresh) for sentence in corpus]
+        stored = [stored_sentence(sentence, fresh, review) for sentence in corpus]
         self._learn_labels(y for s in stored for y in s.fields["label"])
+        self._learn_proposals(stored)
         stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", name or os.path.basename(corpus.source or "")).strip("-.")[
             :60
         ]
@@ -295,9 +306,16 @@ class Work:
         if fresh:
             self.set(labels=[*self.settings.labels, *fresh])
 
+    def _learn_proposals(self, sentences: Sequence[Sentence]) -> None:
+        """Add the label types of proposed spans."""
+        found = dict.fromkeys(y for s in sentences for _, _, y in proposed_spans(s))
+        fresh = [y for y in found if y not in self.settings.labels]
+        if fresh:
+            self.set(labels=[*self.settings.labels, *fresh])
+
     def read(self, text: bytes, format: str | None = None, name: str = "upload") -> range:
         """Add the content of a file in any format as a document."""
-        return self.add(read(io.BytesIO(text), format, optional_label=True), name)
+        return self.add(read_document(io.BytesIO(text), format), name)
 
     # --- actions ------------------------------------------------------------------------------------------
 
@@ -504,14 +522,7 @@ def _content(columns: Mapping[str, Sequence[str]]) -> Hashable:
     return tuple((name, *column) for name, column in sorted(columns.items()))
 
 
-def _plain(sentence: Sentence, fresh: bool) -> Sentence:
-    """Return a sentence in the form of documents: its columns and a label per token, "_" for none."""
-    columns = {name: column for name, column in sentence.fields.items() if name != sentence.label}
-    columns.pop("label", None)
-    labels = [UNKNOWN] * len(sentence)
-    if sentence.label is not None and not fresh:
-        found = [y or UNKNOWN for y in sentence.labels]
-        labels = found if UNKNOWN not in found else labels
-        if schemes.has_chunks(found) and UNKNOWN not in found:
-            labels = schemes.convert(found, None, "IOB2")
-    return Sentence({**columns, "label": labels}, "label", doc=sentence.doc, meta=sentence.meta)
+def _renamed_spans(spans: Sequence[TokenSpan], one: Mapping[str, Any]) -> list[TokenSpan]:
+    """Return spans with a label type renamed or, if it was deleted, without those of this type."""
+    found = [(begin, end, one.get("new") if label == one["old"] else label) for begin, end, label in spans]
+    return [(begin, end, label) for begin, end, label in found if label is not None]

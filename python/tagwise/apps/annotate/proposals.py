@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tagwise.apps.annotate.folder import ProjectSettings
+from tagwise.apps.annotate.imports import TokenSpan
 from tagwise.apps.annotate.patterns import TermList
 from tagwise.apps.annotate.why import spans_of
 from tagwise.corpus.sentence import Sentence
@@ -17,14 +18,24 @@ from tagwise.model.model import Model
 
 
 def proposal(
-    model: Model | None, patterns: TermList | None, sentence: Sentence, settings: ProjectSettings, sure: bool
+    model: Model | None,
+    patterns: TermList | None,
+    sentence: Sentence,
+    settings: ProjectSettings,
+    sure: bool,
+    imported: Sequence[TokenSpan] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the proposed spans (or labels of tokens), each with its probability.
+    """Return the proposed spans (or labels of tokens), each with its probability. `imported` ones take precedence.
 
     The probability is None if the scores of the learner are not probabilities, if it is not `sure` (trained on few
-    sentences), and for patterns.
+    sentences), for patterns and for imported spans.
     """
     out: list[dict[str, Any]] = []
+    if imported is not None:
+        known = [one for one in imported if one[2] in settings.labels]
+        return [
+            {"begin": begin, "end": end, "label": label, "probability": None} for begin, end, label in known
+        ]
     if model is not None and len(sentence):
         found = confidences(model.plan(Inputs.of([sentence]), Query(n_jobs=1)))[0]
         sure = sure and has_probabilities(model)

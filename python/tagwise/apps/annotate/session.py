@@ -18,6 +18,7 @@ from typing import Any
 
 from tagwise.apps.annotate import views
 from tagwise.apps.annotate.curve import keep_curve, read_curve, score_of
+from tagwise.apps.annotate.display import displayed
 from tagwise.apps.annotate.folder import OUTSIDE
 from tagwise.apps.annotate.learning import Learning, fresh, trained, types_of
 from tagwise.apps.annotate.mistakes import suspects
@@ -90,6 +91,7 @@ class Session:
         self._reopen(range(len(work.sentences)))
         self.paces = _kept_paces(work)
         self._offered: dict[int, set[tuple[int, int, str]]] = {}  # last proposals by sentence
+        self.listed_proposals: dict[int, list[tuple[int, int, str]]] = {}
         self.curve = read_curve(work.folder)
         self.notify: Callable[[str, dict[str, Any]], object] = lambda kind, data: None  # events for pages
         self._lock = threading.RLock()
@@ -246,7 +248,7 @@ class Session:
             learning = time.thread_time() - before
             self._after(i)
             ranked = time.perf_counter()
-            out = self.state(then)
+            out = views.state(self, then, keep=True)
             end = time.perf_counter()
             out["milliseconds"] = {
                 "journal": 1e3 * (written - begin),
@@ -267,7 +269,8 @@ class Session:
         """Return the seconds since the last response, and the numbers of proposed spans and of those kept."""
         out: dict[str, float] = {"seconds": round(min(time.monotonic() - self._drawn, LONGEST_PAUSE), 1)}
         offered = self._offered.pop(i, None)
-        if offered is not None and (self.learning.model is not None or self.patterns is not None):
+        sources = (self.learning.model, self.patterns, self.work.proposed.get(i))
+        if offered is not None and any(one is not None for one in sources):
             found = set(spans_of(labels, self.work.settings.kind))
             out |= {"offered": len(offered), "kept": len(offered & found)}
         return out
@@ -368,6 +371,7 @@ class Session:
         self.work.rename_label(old, new)
         self.learning.rename(old, new)
         self._offered.clear()
+        self.listed_proposals.clear()
         if self.work.n_labelled:
             self.learning.settle(self._corpus)
         self._after()
@@ -417,7 +421,7 @@ class Session:
         return [
             {
                 "id": places[one.sentence],
-                "tokens": corpus[one.sentence].tokens,
+                **displayed(corpus[one.sentence]),
                 "doubt": _finite(one.doubt),
                 "spans": spans_of(one.labels, settings.kind),
                 "found": spans_of(one.found, settings.kind),
@@ -483,7 +487,7 @@ class Session:
             if self._wake.is_set():  # the next action changes the queue again
                 continue
             with self._lock:
-                found = {"queue": views.rows(self, self.order()), "counts": views.counts(self)}
+                found = {"queue": views.queue_rows(self, self.order()), "counts": views.counts(self)}
             self.notify("ranked", found)
 
     def close(self) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
+from tagwise.apps.annotate.display import displayed, line_of
 from tagwise.apps.annotate.exports import EXPORTS
 from tagwise.apps.annotate.learning import Learning
 from tagwise.apps.annotate.patterns import TermList
@@ -42,6 +44,7 @@ class Shown(Protocol):
     guidelines: Path | None
     curve: list[dict[str, float]]
     paces: list[float]
+    listed_proposals: dict[int, list[tuple[int, int, str]]]  # of the sentences in the list of the queue
 
     def order(self) -> list[int]:
         """Return the head of the queue."""
@@ -50,8 +53,11 @@ class Shown(Protocol):
         """Remember the proposal of a sentence."""
 
 
-def state(session: Shown, focus: int | None = None) -> dict[str, Any]:
-    """Return the state of the page: the sentence in focus (by default the first of the queue), queue and counts."""
+def state(session: Shown, focus: int | None = None, *, keep: bool = False) -> dict[str, Any]:
+    """Return the state of the page: the sentence in focus (by default the first of the queue), queue and counts.
+
+    With `keep`, sentences in the list keep their proposals until the background has those of the new model.
+    """
     work, learning = session.work, session.learning
     settings = work.settings
     order = session.order()
@@ -59,7 +65,7 @@ def state(session: Shown, focus: int | None = None) -> dict[str, Any]:
     undo, redo = work.undoable
     return {
         "sentence": None if current is None else shown(session, current),
-        "queue": rows(session, order),
+        "queue": queue_rows(session, order, keep=keep),
         "counts": counts(session),
         "settings": {
             "kind": settings.kind,
@@ -116,13 +122,18 @@ def shown(session: Shown, i: int) -> dict[str, Any]:
     labelled, undone = work.labels_of(i), work.history.undone_labels(i)
     entry = work.history.entry(i)
     proposed = proposal(
-        session.learning.model, session.patterns, sentence, work.settings, work.n_labelled >= SURE
+        session.learning.model,
+        session.patterns,
+        sentence,
+        work.settings,
+        work.n_labelled >= SURE,
+        work.proposed.get(i),
     )
     session.offer(i, proposed)
     name, places = next(one for one in work.documents if i in one[1])
     return {
         "id": i,
-        "tokens": sentence.tokens,
+        **displayed(sentence),
         "document": " · ".join(filter(None, (name, work.titles[i]))),
         "before": _context(session, i, places, -1),
         "after": _context(session, i, places, 1),
@@ -143,28 +154,47 @@ def _context(session: Shown, i: int, places: range, step: int) -> str:
     later = max(i, j)  # a sentence with a document name is the first one of that document
     if j not in places or sentences[later].doc is not None:
         return ""
-    text = " ".join(sentences[j].tokens)
+    text = line_of(sentences[j])
     if len(text) <= LONGEST_LINE:
         return text
     return "…" + text[-LONGEST_LINE:] if step < 0 else text[:LONGEST_LINE] + "…"
 
 
-def rows(session: Shown, places: Sequence[int]) -> list[dict[str, Any]]:
-    """Return sentences for a list, with their labels or the proposed ones."""
+def queue_rows(session: Shown, places: Sequence[int], keep: bool = False) -> list[dict[str, Any]]:
+    """Return sentences of the queue for its list. With `keep`, proposals of earlier models are not computed again."""
+    kept, labels = session.listed_proposals, session.work.settings.labels
+    known = {i: [one for one in kept[i] if one[2] in labels] for i in places if keep and i in kept}
+    out = rows(session, places, known)
+    session.listed_proposals = {one["id"]: one["spans"] for one in out}
+    return out
+
+
+def rows(
+    session: Shown,
+    places: Sequence[int],
+    known: Mapping[int, list[tuple[int, int, str]]] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
+    """Return sentences for a list, with their labels, or with the `known` or the computed proposals."""
     work = session.work
     kind = work.settings.kind
     found = {i: spans_of(labels, kind) for i in places if (labels := work.labels_of(i)) is not None}
+    imported = {
+        i: [one for one in work.proposed[i] if one[2] in work.settings.labels]
+        for i in places
+        if i in work.proposed
+    }
+    found = {**known, **imported, **found}
     bare = [i for i in places if i not in found]
     sentences = [work.sentences[i] for i in bare]
     found.update(zip(bare, proposals(session.learning.model, session.patterns, sentences, work.settings)))
     out = []
     for i in places:
-        tokens, entry = work.sentences[i].tokens, work.history.entry(i)
+        sentence, entry = work.sentences[i], work.history.entry(i)
         out.append(
             {
                 "id": i,
-                "tokens": tokens[:TOKENS],
-                "more": len(tokens) > TOKENS,
+                **displayed(sentence, TOKENS),
+                "more": len(sentence) > TOKENS,
                 "spans": [one for one in found[i] if one[1] <= TOKENS and one[2] != "O"],
                 "state": _state_of(session, i),
                 "comment": entry.comment,

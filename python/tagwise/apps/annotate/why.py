@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tagwise.apps.annotate.display import displayed
 from tagwise.base.exceptions import ParameterError
 from tagwise.corpus import schemes
 from tagwise.corpus.sentence import Sentence
@@ -105,6 +106,6 @@ def alike(
             at = theirs.index(here) if here in theirs else None
             found.append((-score, i, at, labels))
     return [
-        {"id": i, "tokens": sentences[i].tokens, "spans": spans_of(labels, kind), "at": at}
+        {"id": i, **displayed(sentences[i]), "spans": spans_of(labels, kind), "at": at}
         for _, i, at, labels in sorted(found, key=lambda one: one[:2])[:ALIKE]
     ]

@@ -60,7 +60,7 @@ def fields(value: dict[str, Any]) -> SpanFields:
     return SpanFields(value.get(text), spans, meta, value.get("newdoc"), value.get("scheme"))
 
 
-FORMAT = RecordFormat(fields, "label", EXAMPLE)
+FORMAT = RecordFormat(fields, "label", EXAMPLE, empty_is_open=True)  # as doccano exports untouched texts
 
 
 def iter_open(

@@ -98,13 +98,23 @@ def _spans(regions: Any, text: str) -> list[Any]:
 
 def _annotation(value: dict[str, Any]) -> Any:
     """Return the regions of the first annotation that was not cancelled, or None."""
-    key = next((key for key in _ANNOTATIONS if value.get(key)), None)
+    return _result(value, next((key for key in _ANNOTATIONS if value.get(key)), None))
+
+
+def _result(value: dict[str, Any], key: str | None) -> Any:
+    """Return the result of the first element of a member that was not cancelled, or None."""
     if key is None:
         return None
     found = value[key]
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise ValueError(f"{key!r} is not an array of objects")
     return next((one.get("result") for one in found if not one.get("was_cancelled")), None)
+
+
+def _predicted(value: dict[str, Any], text: str) -> list[Any] | None:
+    """Return the spans of the first prediction of a task, or None."""
+    found = _result(value, "predictions") if value.get("predictions") else None
+    return None if found is None else _spans(found, text)
 
 
 def fields(value: dict[str, Any]) -> SpanFields:
@@ -127,7 +137,9 @@ def fields(value: dict[str, Any]) -> SpanFields:
         data = {name: v for name, v in data.items() if name != member}
     known = (key, CONTINUED, "newdoc", "scheme")
     meta = {**rest, **{name: v for name, v in data.items() if name not in known}}
-    return SpanFields(text, spans, meta, data.get("newdoc"), data.get("scheme"))
+    return SpanFields(
+        text, spans, meta, data.get("newdoc"), data.get("scheme"), proposed=lambda: _predicted(value, text)
+    )
 
 
 FORMAT = RecordFormat(fields, "annotations", EXAMPLE)

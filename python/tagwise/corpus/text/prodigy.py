@@ -71,7 +71,8 @@ def fields(value: dict[str, Any]) -> SpanFields | None:
     meta = {key: v for key, v in value.items() if key not in known and not key.startswith("_")}
     spans = value.get("spans", [] if "answer" in value else None)
     placed = _tokenized(text, tokens) if tokens is not None and isinstance(text, str) else None
-    return SpanFields(text, spans, meta, value.get("newdoc"), value.get("scheme"), placed)
+    answered = "answer" in value
+    return SpanFields(text, spans, meta, value.get("newdoc"), value.get("scheme"), placed, answered=answered)
 
 
 FORMAT = RecordFormat(fields, "spans", EXAMPLE)

@@ -16,6 +16,7 @@ from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, fail, refuse_breaks, shown, writer
 from tagwise.corpus.text.spans import (
     CONTINUED,
+    PROPOSED,
     TEXT,
     TOKEN,
     Policy,
@@ -44,6 +45,8 @@ class SpanFields(NamedTuple):
     doc: Any = None
     scheme: Any = None
     tokens: Tokenized | None = None  # None: the tokenizer splits the text
+    proposed: Callable[[], Any] = lambda: None  # returns unconfirmed spans
+    answered: bool = True  # False: the spans are not confirmed. With an optional label they are proposals
 
 
 class SpanRecord(NamedTuple):
@@ -56,6 +59,7 @@ class SpanRecord(NamedTuple):
     doc: str | None
     meta: dict[str, Any]
     tokens: Tokenized | None = None
+    proposed: Sequence[Any] | None = None
 
 
 def own_fields(value: dict[str, Any]) -> SpanFields:
@@ -72,11 +76,14 @@ class RecordFormat(NamedTuple):
             object is not valid.
         member: Name of the member with the spans.
         example: Remedy for messages.
+        empty_is_open: Whether an empty list of spans can mean that the text is not labelled yet. If labels are
+            optional, it is not labelled.
     """
 
     fields: Callable[[dict[str, Any]], SpanFields | None]
     member: str
     example: str
+    empty_is_open: bool = False
 
 
 OWN = RecordFormat(own_fields, "spans", EXAMPLE)
@@ -91,6 +98,7 @@ class SpanOptions(NamedTuple):
     misaligned: Policy = "error"
     names: tuple[str, str] = ("word", "label")
     labelled: bool = True  # False: spans are not read
+    optional: bool = False  # True: some texts may be labelled and others not, and proposed spans are read
     form: RecordFormat = OWN
 
 
@@ -123,7 +131,7 @@ def iter_open(
     Each line is an object such as ``{"text": "...", "spans": [{"start": 0, "end": 5, "label": "PER"}]}`` with offsets
     in characters. ``scheme`` overrides the argument of that name, and ``newdoc`` begins a document. Other keys are
     kept in ``Sentence.meta`` of the first sentence. Lines without ``spans`` are unlabelled. The first line determines
-    whether the file is labelled.
+    whether the file is labelled, unless labels are optional.
 
     Args:
         file: The file, with the requested columns.
@@ -145,7 +153,9 @@ def sentences_of_file(
     check_policy(misaligned)
     scheme = scheme if scheme == TOKEN else scheme_name(scheme)
     labelled = file.label is not None
-    options = SpanOptions(file.name, tokenizer, scheme, misaligned, names_of(file), labelled, form)
+    options = SpanOptions(
+        file.name, tokenizer, scheme, misaligned, names_of(file), labelled, file.optional_label, form
+    )
     return record_sentences(options, file.chunks)
 
 
@@ -176,7 +186,7 @@ def record_sentences(options: SpanOptions, chunks: Iterator[str]) -> Iterator[Se
                 if record is None:
                     continue
                 labelled = record.spans is not None if labelled is None else labelled
-                if options.labelled and labelled is not (record.spans is not None):
+                if options.labelled and not options.optional and labelled is not (record.spans is not None):
                     form, which = options.form, ("missing", "given")[not labelled]
                     fail(
                         options.name,
@@ -190,7 +200,8 @@ def record_sentences(options: SpanOptions, chunks: Iterator[str]) -> Iterator[Se
             records.append(record)
         texts = tokenized([record.tokens or record.text for record in records], options.tokenizer)
         for record, one in zip(records, texts):
-            yield from sentences_of_record(options, record, one, bool(labelled))
+            own = options.labelled and record.spans is not None if options.optional else bool(labelled)
+            yield from sentences_of_record(options, record, one, own)
         if error is not None:
             raise error
 
@@ -209,15 +220,20 @@ def read_record(options: SpanOptions, line: int, text: str) -> SpanRecord | None
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as e:
             fail(name, line, "a lone surrogate (\\ud800 to \\udfff)", "Write whole characters.", e)
-    try:
-        found = options.form.fields(value)
-    except ValueError as e:
-        fail(name, line, str(e), f"{example}.", e)
+    found = _checked(options, line, lambda: options.form.fields(value))
     if found is None:
         return None
     if not isinstance(found.text, str):
         fail(name, line, f"{shown(text)} is not an object with a text", f"{example}.")
     spans, doc, scheme = found.spans, found.doc, found.scheme or options.scheme
+    proposed = None
+    if options.optional:
+        if options.form.empty_is_open and spans == []:
+            spans = None
+        elif not found.answered:
+            spans, proposed = None, spans
+        if spans is None and proposed is None:
+            proposed = _checked(options, line, found.proposed)
     if spans is not None and not isinstance(spans, list):
         problem = f"{options.form.member!r} is {shown(json.dumps(spans))}, not an array"
         fail(name, line, problem, f"{example}.")
@@ -228,7 +244,15 @@ def read_record(options: SpanOptions, line: int, text: str) -> SpanRecord | None
     except CorpusError as e:
         fail(name, line, f"'scheme': {e}", "Leave it out for IOB2.", e)
     begins = doc if isinstance(doc, str) else "" if doc else None
-    return SpanRecord(line, found.text, spans, scheme, begins, found.meta, found.tokens)
+    return SpanRecord(line, found.text, spans, scheme, begins, found.meta, found.tokens, proposed)
+
+
+def _checked(options: SpanOptions, line: int, members: Callable[[], Any]) -> Any:
+    """Return the result of a function of a format. Its ValueError becomes a CorpusError with the line."""
+    try:
+        return members()
+    except ValueError as e:
+        fail(options.name, line, str(e), f"{options.form.example}.", e)
 
 
 def sentences_of_record(
@@ -236,15 +260,27 @@ def sentences_of_record(
 ) -> list[Sentence]:
     """Return the sentences of a record."""
     labels = None
-    if labelled:
+    if labelled or record.proposed is not None:
+        given = record.spans if labelled else record.proposed
         try:
-            labels, _ = aligned(text, record.spans or (), 0, record.scheme, options.misaligned)
+            labels, _ = aligned(text, given or (), 0, record.scheme, options.misaligned)
         except CorpusError as e:
             raise CorpusError(
                 f"{options.name}:{record.line}: {str(e).removeprefix('sentence 0, ')}"
             ) from None
     refuse_breaks(options.name, labels, record.line)
-    return sentences_of(text, labels, names=options.names, doc=record.doc, line=record.line, meta=record.meta)
+    found = sentences_of(
+        text, labels, names=options.names, doc=record.doc, line=record.line, meta=record.meta
+    )
+    return found if labelled or labels is None else [_with_proposals(one, record.scheme) for one in found]
+
+
+def _with_proposals(sentence: Sentence, scheme: str) -> Sentence:
+    """Return an unlabelled sentence whose labels are spans of tokens in ``meta``."""
+    columns = {name: column for name, column in sentence.fields.items() if name != sentence.label}
+    spans = token_spans(sentence.labels, scheme != TOKEN)
+    meta = {**(sentence.meta or {}), PROPOSED: [[begin, end, label] for label, begin, end in spans]}
+    return Sentence(columns, doc=sentence.doc, line=sentence.line, meta=meta)
 
 
 def as_line(value: dict[str, Any]) -> str:

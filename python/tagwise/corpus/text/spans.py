@@ -30,6 +30,8 @@ POLICIES = ("error", "expand", "shrink", "drop")
 TOKEN = "token"
 #: Keys of `Sentence.meta`: its piece of the text, and whether the next sentence continues the text.
 TEXT, CONTINUED = "text", "continued"
+#: Key of `Sentence.meta` with spans of tokens (begin, end, label) of a model that are not confirmed.
+PROPOSED = "proposed"
 
 
 class TextSpan(NamedTuple):

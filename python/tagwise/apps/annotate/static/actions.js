@@ -14,7 +14,7 @@ const LISTED = { flag: "flagged", reject: "rejected" };
 
 export function show(next, said = "") {
   store.state = next;
-  const { sentence, settings } = next;
+  const { sentence } = next;
   pointer.hide();
   conflict.hide();
   const outdated = editor.show(sentence);
@@ -28,20 +28,26 @@ export function show(next, said = "") {
   byId("undo").disabled = !next.undo;
   byId("redo").disabled = !next.redo;
   byId("guide").hidden = !next.guidelines;
-    byId("place").textContent = sentence ? `Sentence ${sentence.id + 1}` : "All done";
-  byId("origin").textContent = sentence
-    ? [visible(sentence.document), sentence.accepted && "done", sentence.edited && "edited", LISTED[sentence.mark], settings.kind === "tokens" && "one label per word"].filter(Boolean).join(" · ")
-    : "";
   byId("before").textContent = visible(sentence?.before ?? "");
   byId("after").textContent = visible(sentence?.after ?? "");
   byId("commentform").hidden = !sentence?.comment;
   byId("comment").value = sentence?.comment ?? "";
   byId("sentence").hidden = byId("before").hidden = byId("after").hidden = !sentence;
   end.toggle(!sentence);
+  heading();
   if (sentence && store.visited.at(-1) !== sentence.id) store.visited.push(sentence.id);
   if (outdated) clash("You have an older draft of this sentence.", outdated.spans, sentence);
   if (next.failed) say(`Training failed: ${next.failed}`, true);
   else if (said) say(said);
+}
+
+// Show what the card is: a sentence with its document and state, or the summary.
+export function heading() {
+  const { sentence, settings } = store.state;
+  const summary = !byId("end").hidden;
+  byId("place").textContent = !sentence ? "All done" : summary ? "Summary" : `Sentence ${sentence.id + 1}`;
+  byId("origin").textContent = !sentence || summary ? ""
+    : [visible(sentence.document), sentence.accepted && "done", sentence.edited && "edited", LISTED[sentence.mark], settings.kind === "tokens" && "one label per word"].filter(Boolean).join(" · ");
 }
 
 export function progress() {
@@ -56,13 +62,18 @@ export function progress() {
   byId("bar").style.width = `${(100 * done) / Math.max(all, 1)}%`;
 }
 
-export async function act(work, said = "") {
-  if (store.busy) return false;
+export function act(work, said = "") {
+  if (store.busy) return Promise.resolve(false);
   store.busy = true;
+  store.pending = perform(work, said);
+  return store.pending;
+}
+
+async function perform(work, said) {
   try {
     const found = await work();
     show(found, typeof said === "function" ? said(found) : said);
-    lists.load();
+    lists.reload();
     if (!byId("conflict").hidden) return true;
     byId("sentence").focus({ preventScroll: true });
     return true;
@@ -146,7 +157,8 @@ export const undo = () => store.state?.undo && act(() => post("api/undo"), "Take
 export const redo = () => store.state?.redo && act(() => post("api/redo"), "Done again.");
 export const choose = (id, walk = []) => {
   store.walk = walk;
-  return act(() => get(`api/state?focus=${id}`), "");
+  say("");
+  return act(() => get(`api/state?focus=${id}`));
 };
 
 // Show the sentence that was shown before this one, or the last one that was labelled.
@@ -160,7 +172,9 @@ export async function previous() {
   } else await choose(id);
 }
 
-export function comment() {
+export async function comment() {
+  await store.pending; // the comment is on the sentence that an action in progress shows next
+  if (!store.state?.sentence) return;
   byId("commentform").hidden = false;
   byId("comment").focus();
 }

@@ -10,13 +10,13 @@ export function hide() {
 export function show(title, mine, theirs, keepMine, takeTheirs) {
   const box = byId("conflict");
   const labelled = theirs.spans ?? [];
-  const said = theirs.spans ? phrase(theirs.tokens, labelled) : make("span", { class: "quiet", text: "not labelled" });
+  const said = theirs.spans ? phrase(theirs, labelled) : make("span", { class: "quiet", text: "not labelled" });
   const version = (name, shown, text, work) => make("div", { class: "version" },
     make("h3", { text: name }), make("p", {}, shown), make("button", { text, onclick: () => (hide(), work()) }));
   box.replaceChildren(
     make("p", {}, make("b", { text: title })),
     make("div", { class: "versions" },
-      version("Yours", phrase(theirs.tokens, mine.map(({ begin, end, label }) => [begin, end, label])), "Keep mine", keepMine),
+      version("Yours", phrase(theirs, mine.map(({ begin, end, label }) => [begin, end, label])), "Keep mine", keepMine),
       version("The other", said, "Use the other", takeTheirs)),
   );
   box.hidden = false;

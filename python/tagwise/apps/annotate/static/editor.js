@@ -1,7 +1,7 @@
 // Editor of one sentence: its tokens, its spans, a selection, and undo within the sentence.
 import { byId, make, percent, visible } from "./dom.js";
 import * as drafts from "./drafts.js";
-import { colour, store } from "./store.js";
+import { colour, spaces, store } from "./store.js";
 
 const LONG = 45; // number of tokens from which on a sentence is set smaller
 
@@ -138,6 +138,7 @@ export class Editor {
     this.box.classList.toggle("long", (sentence?.tokens.length ?? 0) >= LONG);
     if (!sentence) return;
     let t = 0;
+    const space = spaces(sentence);
     const token = (i) => {
       const span = this.spanAt(i);
       const sure = span && typeof span.probability === "number" ? `, ${percent(span.probability)}` : "";
@@ -148,18 +149,15 @@ export class Editor {
       });
     };
     this.spans.forEach((span, n) => {
-      while (t < span.begin) this.box.append(token(t++), " ");
+      while (t < span.begin) this.box.append(token(t), space(t++));
       const box = make("span", { class: `span ${colour(span.label)}${span.own ? " own" : ""}`, role: "group", "aria-label": visible(span.label) });
-      while (t < span.end) {
-        box.append(token(t++));
-        if (t < span.end) box.append(" ");
-      }
+      while (t < span.end - 1) box.append(token(t), space(t++));
       const chip = make("span", { class: "chip", "data-span": String(n), "aria-hidden": "true", text: span.label });
       if (!span.own && typeof span.probability === "number") chip.append(make("i", { text: percent(span.probability) }));
-      box.append(chip);
-      this.box.append(box, " ");
+      box.append(make("span", { class: "tail" }, token(t), chip)); // the label stays on the line of its last word
+      this.box.append(box, space(t++));
     });
-    while (t < sentence.tokens.length) this.box.append(token(t++), " ");
+    while (t < sentence.tokens.length) this.box.append(token(t), space(t++));
     this.paint();
   }
 

@@ -9,6 +9,7 @@ let visible = false;
 export function toggle(on) {
   visible = on;
   byId("end").hidden = !on;
+  byId("finish").setAttribute("aria-expanded", String(on));
   byId("stage").classList.toggle("ended", on);
   for (const id of ["labelrow", "second", "hint"]) byId(id).hidden = on;
   for (const id of ["accept", "skip", "flag"]) byId(id).disabled = on;
@@ -46,13 +47,13 @@ function draw(found) {
       card(counts.done.toLocaleString("en"), counts.done === 1 ? "sentence" : "sentences"),
       card(spans.toLocaleString("en"), store.state.settings.kind === "spans" ? "spans" : "labels"),
       card(seconds < 60 ? `${Math.round(seconds)} s` : duration(seconds).replace("about ", ""), "of your time"),
-      card(agreement === null ? "–" : percent(agreement), "of labels as the tagger proposed")),
+      card(agreement === null ? "–" : agreement === 1 ? "100 %" : percent(agreement), "of labels as the tagger proposed")),
     types,
     make("h3", { text: "Export" }),
     make("div", { class: "row" }, ...store.state.exports.map((form) =>
       make("a", { class: "button", href: `api/export?format=${encodeURIComponent(form)}`, download: true, text: form }))),
     make("h3", { text: "Model" }),
-    make("div", { class: "row" }, make("a", { class: counts.done ? "button primary" : "button", id: "savemodel", href: "api/model", download: "labelled.tagwise", text: "Save model" })),
+    make("div", { class: "row" }, make("a", { class: counts.open || !counts.done ? "button" : "button primary", id: "savemodel", href: "api/model", download: "labelled.tagwise", text: "Save model" })),
     make("p", { class: "quiet", text: "A tagger trained on your labels, for tagwise tag, serve and annotate." }),
     ...(rest.length ? [make("h3", { text: "Next" }), make("div", { class: "row" }, ...rest)] : []),
   );
@@ -77,8 +78,11 @@ async function doubtful(event) {
 
 export function listen() {
   byId("finish").addEventListener("click", () => {
-    const on = !visible;
-    byId("sentence").hidden = byId("before").hidden = byId("after").hidden = on || !store.state.sentence;
+    if (!store.state) return;
+    const on = !visible || !store.state.sentence; // there is nothing else to show at the end
+    say("");
+    byId("sentence").hidden = byId("before").hidden = byId("after").hidden = on;
     toggle(on);
+    actions.heading();
   });
 }

@@ -14,6 +14,9 @@ const COMMANDS = {
   "/": () => byId("search").focus(), "?": () => byId("keys").showModal(),
 };
 
+// Keys that work while the summary is shown.
+const ANYWHERE = ["u", "r", "p", "n", "l", "g", "/", "?"];
+
 function within(event) {
   const again = event.key.toLowerCase() === "y" || event.shiftKey;
   if (again ? editor.redo() : editor.undo()) say(again ? "Done again in this sentence." : "Undone in this sentence.");
@@ -41,7 +44,9 @@ function pressed(event) {
   const label = keysOfLabels().get(event.key);
   const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -8, ArrowDown: 8 }[event.key];
   if (!store.state) return;
-  if (label !== undefined && store.state.sentence) labels.use(label);
+  const editing = !byId("sentence").hidden; // the summary hides the sentence
+  if (label !== undefined && editing) labels.use(label);
+  else if (!editing && !ANYWHERE.includes(event.key)) return;
   else if (step && !inTabs) editor.go(step, event.shiftKey);
   else if (event.key === "Home") editor.go(-1e6, event.shiftKey);
   else if (event.key === "End") editor.go(1e6, event.shiftKey);

@@ -11,9 +11,15 @@ let counts = {}; // number of spans by label
 
 // --- the bar -------------------------------------------------------------------------------------------------
 
+let drawn = ""; // labels on the page
+
 export function bar() {
-  const keys = new Map([...keysOfLabels()].map(([key, label]) => [label, key]));
   if (!labels().includes(store.active)) store.active = null;
+  const { labels: names, details } = store.state.settings;
+  const content = JSON.stringify([names, details, store.active]);
+  if (content === drawn) return;
+  drawn = content;
+  const keys = new Map([...keysOfLabels()].map(([key, label]) => [label, key]));
   byId("labels").replaceChildren(
     ...labels().map((label) => {
       const button = make("button", {

@@ -8,6 +8,7 @@ let tab = "todo";
 let search = "";
 let rows = [];
 let total = 0;
+let drawn = ""; // content of the list on the page
 let choose = () => {}; // set by `listen`: shows a sentence
 
 const current = () => store.state?.sentence?.id;
@@ -19,7 +20,7 @@ function row(one) {
     class: one.id === current() ? "here" : "", "aria-current": one.id === current() ? "true" : null, dir: "auto",
     onclick: () => choose(one.id, walkAfter(one.id)),
   });
-  button.append(one.tokens.length ? phrase(one.tokens, one.spans) : "(empty)", one.more ? "…" : "");
+  button.append(one.tokens.length ? phrase(one, one.spans) : "(empty)", one.more ? "…" : "");
   for (const mark of marks) button.append(make("small", { class: `mark ${mark}`, text: mark }));
   if (one.comment) button.append(make("span", { class: "note", text: one.comment }));
   return make("li", {}, button);
@@ -32,12 +33,16 @@ function walkAfter(id) {
   return places.slice(places.indexOf(id) + 1);
 }
 
+// Draw the list, unless it is on the page already.
 export function render() {
   if (isQueue()) {
     rows = store.state.queue;
     total = rows.length;
   }
-  byId("rows").replaceChildren(...rows.map(row));
+  const content = JSON.stringify([rows, search, tab, current(), store.state.settings.details]);
+  if (content !== drawn) byId("rows").replaceChildren(...rows.map(row));
+  drawn = content;
+  byId("listtabs").classList.toggle("searching", search !== "");
   byId("morerows").hidden = rows.length >= total;
   byId("order").hidden = !isQueue();
   const found = byId("found");
@@ -52,8 +57,11 @@ export function numbers() {
   for (const [name, n] of Object.entries({ todo: open - skipped, done, skipped, flagged })) byId(`list-${name}`).querySelector("b").textContent = n.toLocaleString("en");
 }
 
+// Load the list again after a change. The queue comes with every state.
+export const reload = () => isQueue() || load();
+
 // Load the list from the server, all of it or the part after `offset`.
-export async function load(offset = 0) {
+async function load(offset = 0) {
   if (isQueue()) return render();
   const [where, what] = [tab, search];
   const query = new URLSearchParams({ tab: search ? "all" : tab, search, offset: String(offset) });

@@ -59,13 +59,13 @@ export function why(found) {
   const readings = make("ol", { class: "readings" });
   for (const one of found.readings) {
     const some = one.spans.some(([, , y]) => y !== "O");
-    const said = some ? phrase(found.tokens, one.spans) : make("span", { class: "quiet", text: "no labels" });
+    const said = some ? phrase(found, one.spans) : make("span", { class: "quiet", text: "no labels" });
     const number = one.share !== null ? percent(one.share) : one.behind < 0.005 ? "best" : `−${one.behind.toFixed(2)}`;
     readings.append(make("li", {}, make("span", { class: "num", text: number }), " ", said));
   }
   box.append(readings, make("h3", { text: "Labelled sentences like it" }));
   if (!found.alike.length) box.append(make("p", { class: "quiet", text: "None yet." }));
-  for (const one of found.alike) box.append(make("p", { class: "alike" }, phrase(one.tokens, one.spans, new Set(one.at === null ? [] : [one.at]))));
+  for (const one of found.alike) box.append(make("p", { class: "alike" }, phrase(one, one.spans, new Set(one.at === null ? [] : [one.at]))));
 }
 
 export async function askWhy() {
@@ -73,7 +73,7 @@ export async function askWhy() {
   if (!sentence) return;
   tab("why");
   try {
-    why({ ...(await get(`api/why?id=${sentence.id}&token=${editor.head}`)), tokens: sentence.tokens });
+    why({ ...(await get(`api/why?id=${sentence.id}&token=${editor.head}`)), tokens: sentence.tokens, joined: sentence.joined });
   } catch (error) {
     byId("panel-why").replaceChildren(make("p", { class: "quiet", text: error.message }));
   }
@@ -83,8 +83,8 @@ export async function askWhy() {
 function pairs(box, list, names) {
   for (const [k, one] of list.entries()) {
     box.append(make("article", { class: "pair" },
-      make("p", {}, make("small", { text: names[0] }), phrase(one.tokens, one.spans)),
-      make("p", {}, make("small", { text: names[1] }), phrase(one.tokens, one.found)),
+      make("p", {}, make("small", { text: names[0] }), phrase(one, one.spans)),
+      make("p", {}, make("small", { text: names[1] }), phrase(one, one.found)),
       make("button", { text: "Check this one", onclick: () => choose(one.id, list.slice(k + 1).map((next) => next.id)) }),
     ));
   }
@@ -122,7 +122,12 @@ export function comparison(event) {
   if (event.kind === "end") box.append(make("a", { href: "api/compare/report", class: "button", download: "comparison.html", text: "The whole report" }));
 }
 
+let drawnFiles = ""; // exports and documents on the page
+
 export function files(state) {
+  const content = JSON.stringify([state.exports, state.documents]);
+  if (content === drawnFiles) return;
+  drawnFiles = content;
   byId("exports").replaceChildren(
     ...state.exports.map((form) => make("a", { class: "button", href: `api/export?format=${encodeURIComponent(form)}`, download: true, text: form })),
   );

@@ -4,6 +4,7 @@ import { byId, make, visible } from "./dom.js";
 export const store = {
   state: null, // last state of the server
   busy: false, // whether an action is in progress
+  pending: null, // promise of the last action
   active: null, // label that a selection gets at once
   walk: [], // sentences to show next, before those of the queue
   visited: [], // sentences shown in this tab, the last one is the current one
@@ -35,21 +36,29 @@ export function say(text, bad = false) {
   box.classList.toggle("bad", bad);
 }
 
-// Return a read-only element with tokens and spans.
-export function phrase(tokens, spans, marked = new Set()) {
+// Return a function of a token: the space after it, which is empty between tokens that the text joins.
+export function spaces({ joined }) {
+  const places = new Set(joined);
+  return (t) => (places.has(t) ? "" : " ");
+}
+
+// Return a read-only element with the tokens of a sentence and spans.
+export function phrase(sentence, spans, marked = new Set()) {
+  const { tokens } = sentence;
   const out = make("span", { class: "phrase", dir: "auto" });
+  const space = spaces(sentence);
   let t = 0;
   const token = (i) => (marked.has(i) ? make("span", { class: "marked", text: tokens[i] }) : visible(tokens[i]));
   for (const [begin, end, label] of spans.filter(([, , y]) => y !== "O")) {
-    while (t < begin) out.append(token(t++), " ");
+    while (t < begin) out.append(token(t), space(t++));
     const box = make("span", { class: `mini ${colour(label)}` });
     while (t < end) {
-      box.append(token(t++));
-      if (t < end) box.append(" ");
+      box.append(token(t));
+      if (++t < end) box.append(space(t - 1));
     }
     box.append(make("b", { text: label }));
-    out.append(box, " ");
+    out.append(box, space(t - 1));
   }
-  while (t < tokens.length) out.append(token(t++), " ");
+  while (t < tokens.length) out.append(token(t), space(t++));
   return out;
 }
