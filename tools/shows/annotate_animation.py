@@ -1,8 +1,8 @@
 """Animated picture of the labelling page: `python -m tools.shows.annotate_animation --pillow PYTHON`.
 
-Run it with the Python of the environment `browser` (`tools/environments.py`). It labels the sentences of a short text in
-Chromium, takes a screenshot of each step, and writes them as a GIF. `--pillow` is a Python that has Pillow, which the
-environment `browser` does not have. The script draws the mouse pointer, because screenshots have none.
+Run it with the Python of the environment `browser` (`tools/environments.py`). It labels the sentences of a short text
+in Chromium, takes a screenshot of each step, and writes them as a GIF. `--pillow` is a Python that has Pillow, which
+the environment `browser` does not have. The script draws the mouse pointer, because screenshots have none.
 """
 
 from __future__ import annotations
@@ -158,7 +158,6 @@ def correct(page: Any, film: Recorder) -> None:
 def main() -> None:
     """Record the page and write the animation."""
     from playwright.sync_api import sync_playwright
-
     from tests.web.browser import CHROMIUM, server, visit
 
     parser = argparse.ArgumentParser(

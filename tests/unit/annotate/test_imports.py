@@ -37,7 +37,7 @@ def objects(spans: Any = SPANS) -> list[dict[str, Any]]:
 FILES: dict[str, dict[str, dict[str, Any]]] = {
     "doccano": {
         "done": {"text": TEXT, "label": [list(one) for one in SPANS]},
-        "open": {"text": "Nobody knows.", "label": []},
+        "open": {"text": "It rained.", "label": []},
     },
     "label-studio": {
         "done": {"data": {"text": TEXT}, "annotations": [{"result": regions()}]},
@@ -46,7 +46,7 @@ FILES: dict[str, dict[str, dict[str, Any]]] = {
             "annotations": [],
             "predictions": [{"result": regions([(s + 6, e + 6, y) for s, e, y in SPANS])}],
         },
-        "open": {"data": {"text": "Nobody knows."}, "annotations": [{"was_cancelled": True, "result": []}]},
+        "open": {"data": {"text": "It rained."}, "annotations": [{"was_cancelled": True, "result": []}]},
         "empty": {"data": {"text": "Nothing here."}, "annotations": [{"result": []}]},
     },
     "prodigy": {
@@ -55,7 +55,7 @@ FILES: dict[str, dict[str, dict[str, Any]]] = {
             "text": f"Today {TEXT}",
             "spans": objects([(s + 6, e + 6, y) for s, e, y in SPANS]),
         },
-        "open": {"text": "Nobody knows."},
+        "open": {"text": "It rained."},
         "empty": {"text": "Nothing here.", "answer": "accept"},
     },
 }
