@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+import tagwise as tw
 from tagwise import _core
 from tagwise.base.exceptions import ParameterError
-from tagwise.scores import losses as ours
-from tagwise.scores.lattice import Lattice
-from tagwise.scores.losses import ScoreGradient
+from tagwise.lattice import Lattice
+from tagwise.losses import ScoreGradient
 
 from .reference import chain, enumeration, losses
 from .strategies import Chain, chains, wholes
@@ -20,7 +20,7 @@ from .strategies import Chain, chains, wholes
 Loss = Callable[[Lattice, Sequence[int]], tuple[float, ScoreGradient]]
 
 #: Every loss of the core has a public function.
-LOSSES: dict[str, Loss] = {name: getattr(ours, f"{name}_loss") for name in _core.LOSSES}
+LOSSES: dict[str, Loss] = {name: getattr(tw.losses, f"{name}_loss") for name in _core.LOSSES}
 
 
 def open_lattice(c: Chain) -> Lattice:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise import _core
 from tagwise.estimators import regularization_path
 from tagwise.learners import gradient
 from tagwise.learners.loop import Stopping
@@ -22,7 +23,7 @@ from .reference.optimum import Paths, loss, paths_of
 
 optimize = pytest.importorskip("scipy.optimize")
 
-LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
+LOSSES = _core.LOSSES
 
 
 @cache

@@ -293,7 +293,7 @@ class AROW(OnlineTagger):
                 template, a function, or attributes). Start with "default". Write a template or a function if you know
                 which context matters.
             r: Regularization of one update: larger values make smaller updates. Try 0.1 to 10 on development data.
-            variance: Initial variance of every weight. Only its ratio to gamma matters, so tune gamma instead.
+            variance: Initial variance of every weight. Only its ratio to `r` matters, so tune `r` instead.
             cost: Cost of a wrong path, the margin by which the gold path must beat it (accuracy, f1,
                 precision_recall(alpha), ..., or a function). Use precision_recall(alpha), with alpha from 0 to 1, to
                 trade recall for precision.

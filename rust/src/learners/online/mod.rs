@@ -355,19 +355,7 @@ pub(crate) fn claim_gram(data: &Dataset, labels: usize, k: usize) -> Result<()> 
 
 pub(crate) fn check(data: &Dataset, layout: &Layout, options: &OnlineOptions) -> Result<()> {
     let value = |message: String| Err(Error::Value(message));
-    let positive = |name: &str, x: f64| match x > 0.0 && x.is_finite() {
-        true => Ok(()),
-        false => Err(Error::Value(format!("{name} must be a finite number > 0, got {x}"))),
-    };
-    match options.rule {
-        Rule::Mira { k: 0, .. } => return value("k must be at least 1".into()),
-        Rule::Mira { limit: Some(c), .. } | Rule::PassiveAggressive { c, .. } => positive("C", c)?,
-        Rule::Arow { gamma, variance } => {
-            positive("gamma", gamma)?;
-            positive("variance", variance)?;
-        }
-        Rule::Perceptron | Rule::Mira { limit: None, .. } => {}
-    }
+    options.rule.check()?;
     let cost_options = &options.cost_options;
     if options.epochs.batch && options.rule != Rule::Perceptron {
         return value("batch mode is the perceptron's; the other learners need the weights of the step before".into());

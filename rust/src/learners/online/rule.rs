@@ -5,7 +5,7 @@ use crate::machine::system::stop;
 
 use crate::chain::limits::at_most_once::{search::AtMostOnceSearch, too_many, Groups};
 use crate::chain::limits::entities::Entities;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::learners::online::cost::{Cost, SpanScratch};
 use crate::learners::online::differences::{Differences, Patterns};
 use crate::learners::online::program;
@@ -44,6 +44,20 @@ named!(
 );
 
 impl Rule {
+    /// Reject numbers out of range.
+    pub(crate) fn check(self) -> Result<()> {
+        let positive = |name: &str, x: f64| match x > 0.0 && x.is_finite() {
+            true => Ok(()),
+            false => Err(Error::Value(format!("{name} must be a finite number > 0, got {x}"))),
+        };
+        match self {
+            Rule::Mira { k: 0, .. } => Err(Error::Value("k must be at least 1".into())),
+            Rule::Mira { limit: Some(c), .. } | Rule::PassiveAggressive { c, .. } => positive("C", c),
+            Rule::Arow { gamma, variance } => positive("gamma", gamma).and_then(|()| positive("variance", variance)),
+            Rule::Perceptron | Rule::Mira { limit: None, .. } => Ok(()),
+        }
+    }
+
     /// Number of paths to decode.
     pub(crate) fn k(self) -> usize {
         match self {
