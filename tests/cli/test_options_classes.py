@@ -61,6 +61,19 @@ def numbers(bench: Bench) -> None:
         assert found.facts == tw.WordClasses.learn(text, **{option: value}).facts
 
 
+def test_several_sets_are_written_to_one_file_and_inspected(bench: Bench) -> None:
+    path = bench.path("w.classes")
+    bench.ok("classes", bench.train, "--classes", "2,3", "-o", path, "-q")
+    assert tw.WordClasses.load_sets(path) == tw.WordClasses.learn(SENTENCES, classes=[2, 3])
+    found = json.loads(bench.ok("inspect", path, "--word", "Lund", "--json").stdout)
+    assert [one["meta"]["classes"] for one in found["sets"]] == [2, 3]
+    bench.ok("classes", bench.train, "--classes", "several", "-o", path, "-q")
+    assert tw.WordClasses.load_sets(path) == tw.WordClasses.learn(SENTENCES, classes="several")
+    for wrong in ("x", "1", "2,", "0"):
+        assert invoke("classes", bench.train, "--classes", wrong, "-o", bench.path("no")).exit_code == 2
+    assert not bench.path("no").exists()
+
+
 @row("classes", "--format")
 def form(bench: Bench) -> None:
     """--format overrides the detection of the format."""

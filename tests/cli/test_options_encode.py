@@ -36,6 +36,13 @@ def files(bench: Bench) -> None:
     assert invoke("encode", "-o", bench.path("enc")).exit_code == 2
 
 
+@row("encode", "--classes")
+def classes(bench: Bench) -> None:
+    """--classes learns word classes from the words of the files and adds them to the features."""
+    several = tw.WordClasses.learn(TRAIN, classes="several")
+    assert encoded(bench, "--classes").manifest == manifest(bench, features="S1" + several)
+
+
 @row("encode", "-o", "--output")
 def output(bench: Bench) -> None:
     """-o is required. A second run reuses the shards in the folder."""

@@ -9,6 +9,7 @@ import signal
 import struct
 import threading
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -259,6 +260,63 @@ def test_a_file_holds_everything(tmp_path: Path, classes: tw.WordClasses) -> Non
     assert path.read_bytes() == (tmp_path / "again.classes").read_bytes()
 
 
+def test_several_sets_are_in_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "words.classes"
+    several = tw.WordClasses.learn(TEXT, classes=[3, 6])
+    tw.WordClasses.save_sets(several, path)
+    assert tw.WordClasses.load_sets(path) == several
+    assert [one.facts for one in tw.WordClasses.load_sets(path).parts] == [one.facts for one in several.parts]
+    assert tw.Features(f"default+classes:{path}") == "default" + several
+    assert [one.name for one in tw.Features(f"classes:my={path}").parts] == ["my3", "my6"]
+    with pytest.raises(ModelFileError, match="2 sets of classes"):
+        tw.WordClasses.load(path)
+    several.parts[0].save(path)
+    assert tw.WordClasses.load_sets(path).parts == several.parts[:1]
+    assert [one.name for one in tw.Features(f"classes:my={path}").parts] == ["my"]
+    for wrong in ((), ("default",)):
+        with pytest.raises(ParameterError):
+            tw.WordClasses.save_sets(wrong, tmp_path / "none")  # type: ignore[arg-type]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["words.classes"]
+
+
+def test_shards_are_text(tmp_path: Path) -> None:
+    corpus = tw.Corpus.from_lists(TEXT[:-3], GOLD)
+    tw.write(corpus, tmp_path / "text.conll")
+    for name, tokens in (("one", 10_000), ("many", 20)):
+        tw.encode(tmp_path / "text.conll", tmp_path / name, shard_tokens=tokens)
+    learned = tw.WordClasses.learn(corpus, classes=4)
+    shards = tw.Shards(tmp_path / "many")
+    assert len(shards) > 3
+    assert learned == tw.WordClasses.learn(shards, classes=4)
+    assert learned == tw.WordClasses.learn(tw.Shards(tmp_path / "one"), classes=4)
+    twice = tw.WordClasses.learn([shards, corpus], classes=4)
+    assert twice.facts["tokens"] == 2 * learned.facts["tokens"] == 2 * sum(map(len, corpus))
+    tw.encode(tmp_path / "text.conll", tmp_path / "none", features="word[0].lower")
+    with pytest.raises(CorpusError, match="do not include each word"):
+        tw.WordClasses.learn(tw.Shards(tmp_path / "none"), classes=4)
+
+
+def test_a_stream_is_never_in_memory_as_a_whole() -> None:
+    alive: set[int] = set()
+    most = 0
+
+    class Noted(list[str]):
+        def __del__(self) -> None:
+            alive.discard(id(self))
+
+    def stream() -> Iterator[list[str]]:
+        nonlocal most
+        for i in range(40_000):
+            sentence = Noted(TEXT[i % len(TEXT)])
+            alive.add(id(sentence))
+            most = max(most, len(alive))
+            yield sentence
+
+    found = tw.WordClasses.learn(stream(), classes=6)
+    assert found.facts["sentences"] == 40_000
+    assert most <= 10_000
+
+
 def test_every_damaged_byte_is_reported(tmp_path: Path, classes: tw.WordClasses) -> None:
     path = tmp_path / "words.classes"
     classes.save(path)
@@ -446,7 +504,7 @@ def test_ctrl_c_ends_learning_within_a_fifth_of_a_second() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         tw.WordClasses.learn(words, classes=1000, min_count=1, callback=sweep)
-    assert time.monotonic() - stopped[1] < 1.0
+    assert time.monotonic() - stopped[1] < 0.2
 
 
 def test_open_files_are_refused_with_a_message() -> None:

@@ -20,6 +20,7 @@ from tagwise.cli.files import PARTS, bundled_corpus, check_output, n_jobs_option
 from tagwise.cli.help import DATA, LEARNER, OUTPUT, Command
 from tagwise.corpus.bundled import list_corpora, load_corpus
 from tagwise.corpus.formats import FORMATS
+from tagwise.features.derived_columns import Features
 from tagwise.features.word_classes import WordClasses
 from tagwise.learners.progress import TrainingProgress
 
@@ -76,14 +77,31 @@ def learn(
 
 def show_classes(path: str, words: Sequence[str], top: int, *, as_json: bool) -> None:
     """Print the classes of words at several depths with their members and neighbours, or the upper part of the tree."""
-    found = WordClasses.load(path)
+    sets = WordClasses.load_sets(path).parts
     if as_json:
-        facts = {"name": found.name, "classes": len(found), "words": found.n_words, **found.facts}
-        out = {"meta": facts, "words": {word: _word_facts(found, word, top) for word in words}}
+        each = [_json_of(found, words, top) for found in sets]
+        out = each[0] if len(each) == 1 else {"sets": each}
         click.echo(visible(json.dumps(out, ensure_ascii=False, indent=2), keep="\n"))
         return
     console = Console()
-    shown = {"file": path, "classes": f"{len(found):,} of {found.n_words:,} words", **found.facts}
+    for found in sets:
+        _show(console, found, path, words, top)
+
+
+def _json_of(found: WordClasses, words: Sequence[str], top: int) -> dict[str, Any]:
+    """Return the facts about a set of classes and about words."""
+    facts = {"name": found.name, "classes": len(found), "words": found.n_words, **found.facts}
+    return {"meta": facts, "words": {word: _word_facts(found, word, top) for word in words}}
+
+
+def _show(console: Console, found: WordClasses, path: str, words: Sequence[str], top: int) -> None:
+    """Print a set of classes."""
+    shown = {
+        "file": path,
+        "name": found.name,
+        "classes": f"{len(found):,} of {found.n_words:,} words",
+        **found.facts,
+    }
     console.print(
         pair_table([(name, f"{x:,}" if isinstance(x, int) else str(x)) for name, x in shown.items()])
     )
@@ -100,6 +118,23 @@ def show_classes(path: str, words: Sequence[str], top: int, *, as_json: bool) ->
         console.print(pair_table(near, title="nearest classes"))
     if not words:
         click.echo(visible(str(found.tree(most=top)), keep="\n"))
+
+
+class Sizes(click.ParamType[Any]):
+    """A number of classes, several numbers separated by commas, or `several`."""
+
+    name = "sizes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return an int, a list of int, or the text."""
+        if value == "several" or not isinstance(value, str):
+            return value
+        if not all(part.strip().isdigit() and int(part) >= 2 for part in value.split(",")):
+            self.fail(
+                f"{value!r}: expected a number from 2 on, such as 500, or 32,256, or several", param, ctx
+            )
+        numbers = [int(part) for part in value.split(",")]
+        return numbers if len(numbers) > 1 else numbers[0]
 
 
 def _word_facts(classes: WordClasses, word: str, top: int) -> dict[str, Any]:
@@ -131,10 +166,10 @@ def _word_facts(classes: WordClasses, word: str, top: int) -> dict[str, Any]:
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.", panel=OUTPUT)
 @click.option(
     "--classes",
-    type=click.IntRange(min=2),
+    type=Sizes(),
     metavar="N",
     show_default="3 times the root of the words, at most 1000",
-    help="Number of classes.",
+    help="Number of classes. Several numbers (32,256,1000), or several, learn several sets for one file.",
     panel=LEARNER,
 )
 @click.option(
@@ -163,7 +198,7 @@ def classes(
     ignore_case: bool,
     output: str,
     quiet: bool,
-    classes: int | None,
+    classes: int | list[int] | str | None,
     min_count: int,
     passes: int,
     n_jobs: int | None,
@@ -195,12 +230,14 @@ def classes(
         ignore_case=ignore_case,
         n_jobs=n_jobs,
     )
-    found.save(output)
+    sets = found.parts if isinstance(found, Features) else (found,)
+    WordClasses.save_sets(sets, output)
     if not quiet:
-        facts = found.facts
+        facts, numbers = sets[0].facts, ", ".join(f"{len(one):,}" for one in sets)
+        sweeps = ", ".join(str(one.facts["sweeps"]) for one in sets)
         say(
-            f"learned {len(found):,} classes of {found.n_words:,} words from {facts['sentences']:,} sentences, "
-            f"{facts['tokens']:,} tokens, in {facts['sweeps']} sweeps\n"
+            f"learned {numbers} classes of {sets[0].n_words:,} words from {facts['sentences']:,} sentences, "
+            f"{facts['tokens']:,} tokens, in {sweeps} sweeps\n"
             f"wrote {output} ({os.path.getsize(output) / 1e6:.1f} MB) in {time.perf_counter() - begin:.1f} s. "
             f"Next: tagwise train TRAIN --features default+classes:{output} -o MODEL"
         )

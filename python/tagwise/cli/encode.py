@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 import rich_click as click
 from rich.console import Console
 
 from tagwise.base.exceptions import ParameterError
 from tagwise.cli.app import debug_option, say
+from tagwise.cli.classes import learn
 from tagwise.cli.files import (
     address_option,
     backend_option,
@@ -24,7 +26,7 @@ from tagwise.cli.help import DATA, LARGE, OUTPUT, Command
 from tagwise.dataset.shards.encode import SHARD_TOKENS, Encoded
 from tagwise.dataset.shards.encode import encode as encode_files
 from tagwise.dataset.shards.files import memory_of
-from tagwise.features.derived_columns import parse_features
+from tagwise.features.derived_columns import Features, parse_features
 
 
 def parse_memory(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
@@ -47,6 +49,12 @@ def parse_memory(_: click.Context, __: click.Parameter, text: str | None) -> int
     default="default",
     show_default=True,
     help="Features, as for tagwise train. They are computed here and stored in the shards.",
+    panel=DATA,
+)
+@click.option(
+    "--classes",
+    is_flag=True,
+    help="Learn word classes from the words of FILES first, and add them to the features.",
     panel=DATA,
 )
 @click.option(
@@ -84,6 +92,7 @@ def encode(
     files: tuple[str, ...],
     output: str,
     features: str,
+    classes: bool,
     shard_tokens: int,
     memory: int | None,
     n_jobs: int | None,
@@ -122,6 +131,10 @@ def encode(
     else:
         require("--backend ray", False, address=address, workers=workers)
     names, label = names_of(columns, label)
+    chosen: Any = parse_features(features)
+    if classes:
+        learned = learn(files, form, Console(stderr=True), quiet=quiet, classes="several", n_jobs=n_jobs)
+        chosen = Features(chosen) + learned
     encoded: list[Encoded] = []
     with Console(stderr=True).status("encoding", spinner="line") as line:
 
@@ -136,7 +149,7 @@ def encode(
         shards = encode_files(
             files,
             output,
-            features=parse_features(features),
+            features=chosen,
             columns=names,
             label=label or "label",
             format=form,

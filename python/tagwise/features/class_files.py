@@ -1,4 +1,4 @@
-"""Files of word classes: the container of model files, with the words, shapes, counts and paths as arrays."""
+"""Files of word classes: the container of model files, with words, shapes, counts and paths of each set as arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tagwise._core import __version__
 from tagwise.base.domains import Anything, Choice, DomainError, Flag, Integer, ListOf, Record, Text
 from tagwise.base.exceptions import ModelFileError
-from tagwise.base.files.arrays import ArrayFile, is_array_file, write_arrays
+from tagwise.base.files.arrays import ArrayFile, is_array_file, read_header, write_arrays
 from tagwise.base.parameters import checked_path
 from tagwise.base.writing import atomic
 
@@ -27,18 +27,26 @@ _HEADER = Record(
         "file": Choice(("word classes",)),
         "version": Integer(1),
         "tagwise": Text(),
-        "name": Text(),
-        "window": Integer(0, 10),
-        "cuts": ListOf(Integer(2)),
-        "ignore_case": Flag(),
-        "facts": Record(more=Anything()),
+        "sets": ListOf(
+            Record(
+                {
+                    "name": Text(),
+                    "window": Integer(0, 10),
+                    "cuts": ListOf(Integer(2)),
+                    "ignore_case": Flag(),
+                    "facts": Record(more=Anything()),
+                }
+            )
+        ),
     }
 )
+#: Header of any version.
+_VERSIONED = Record({"file": Choice(("word classes",)), "version": Integer(1)}, more=Anything())
 
 
 @dataclass(frozen=True)
-class ClassFile:
-    """Content of a file: words and shapes by path, frequencies of words, and settings of the column."""
+class ClassSet:
+    """One set of classes in a file: words and shapes by path, frequencies of words, and settings of the column."""
 
     words: Mapping[str, Sequence[str]]
     shapes: Mapping[str, Sequence[str]]
@@ -77,8 +85,8 @@ def _of(lists: Iterable[Sequence[str]]) -> NDArray[np.uint32]:
     return np.repeat(np.arange(len(sizes), dtype=np.uint32), sizes)
 
 
-def write(path: Path, content: ClassFile) -> None:
-    """Write a file, complete or not at all."""
+def _arrays(number: int, content: ClassSet) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a set of classes."""
     paths = list(content.words)
     words = [word for path in paths for word in content.words[path]]
     shapes = [list(content.shapes.get(path, ())) for path in paths]
@@ -90,16 +98,23 @@ def write(path: Path, content: ClassFile) -> None:
         **_packed("shapes", (shape for texts in shapes for shape in texts)),
         "shapes.of": _of(shapes),
     }
-    header = {
-        "file": "word classes",
-        "version": VERSION,
-        "tagwise": __version__,
-        "name": content.name,
-        "window": content.window,
-        "cuts": content.cuts,
-        "ignore_case": content.ignore_case,
-        "facts": dict(content.facts),
-    }
+    return {f"{number}.{name}": array for name, array in arrays.items()}
+
+
+def write(path: Path, sets: Sequence[ClassSet]) -> None:
+    """Write a file, complete or not at all."""
+    settings = [
+        {
+            "name": content.name,
+            "window": content.window,
+            "cuts": content.cuts,
+            "ignore_case": content.ignore_case,
+            "facts": dict(content.facts),
+        }
+        for content in sets
+    ]
+    header = {"file": "word classes", "version": VERSION, "tagwise": __version__, "sets": settings}
+    arrays = {name: array for i, content in enumerate(sets) for name, array in _arrays(i, content).items()}
     with atomic(checked_path(path), ModelFileError) as out:
         write_arrays(out, header, arrays)
 
@@ -109,32 +124,30 @@ def is_class_file(path: Path) -> bool:
     return os.path.isfile(path) and os.path.getsize(path) > 0 and is_array_file(path, ModelFileError)
 
 
-def read(path: Path) -> ClassFile:
+def read(path: Path) -> list[ClassSet]:
     """Read a file. Raise a ModelFileError that names the file if it is damaged or of another kind or version."""
     name = os.fspath(checked_path(path))
     try:
+        version = read_header(path, _VERSIONED, ModelFileError, REMEDY)["version"]
+        if version != VERSION:
+            raise DomainError(f"version {version} of the format, this tagwise reads {VERSION}")
         file = ArrayFile(path, _HEADER, ModelFileError, REMEDY)
-        header = file.header
-        if header["version"] != VERSION:
-            raise DomainError(f"version {header['version']} of the format, this tagwise reads {VERSION}")
-        paths, words, shapes = (_unpacked(file, what) for what in ("paths", "words", "shapes"))
-        of_word, of_shape = (
-            _grouped(texts, file.take(f"{what}.of", "u32", len(texts)), paths)
-            for what, texts in (("words", words), ("shapes", shapes))
-        )
-        counts = file.take("words.count", "u64", len(words)).tolist()
+        if not file.header["sets"]:
+            raise DomainError("no classes")
+        return [_set(file, i, settings) for i, settings in enumerate(file.header["sets"])]
     except DomainError as error:
         raise ModelFileError(f"{name}: {error}. {REMEDY}") from None
-    return ClassFile(
-        of_word,
-        of_shape,
-        {word: n for word, n in zip(words, counts) if n},
-        header["name"],
-        header["window"],
-        header["cuts"],
-        header["ignore_case"],
-        header["facts"],
+
+
+def _set(file: ArrayFile, number: int, settings: Mapping[str, Any]) -> ClassSet:
+    """Return a set of classes of a file."""
+    paths, words, shapes = (_unpacked(file, f"{number}.{what}") for what in ("paths", "words", "shapes"))
+    of_word, of_shape = (
+        _grouped(texts, file.take(f"{number}.{what}.of", "u32", len(texts)), paths)
+        for what, texts in (("words", words), ("shapes", shapes))
     )
+    counts = file.take(f"{number}.words.count", "u64", len(words)).tolist()
+    return ClassSet(of_word, of_shape, {word: n for word, n in zip(words, counts) if n}, **settings)
 
 
 def _grouped(texts: Sequence[str], of: NDArray[np.uint32], paths: Sequence[str]) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import tagwise._core as _core
 from tagwise.base.exceptions import CorpusError, ParameterError
@@ -55,6 +55,14 @@ class Learned:
     facts: dict[str, Any]
 
 
+@runtime_checkable
+class WordSource(Protocol):
+    """Sentences that are stored in another form and yield their words, such as shards."""
+
+    def iter_words(self) -> Iterator[list[str]]:
+        """Yield the words of each sentence."""
+
+
 def sentences_of(texts: Any, tokenizer: Tokenizes | None = None) -> Iterator[Sequence[str]]:
     """Yield the tokens of each sentence of files, corpora, lists of tokens or raw texts.
 
@@ -62,6 +70,9 @@ def sentences_of(texts: Any, tokenizer: Tokenizes | None = None) -> Iterator[Seq
     """
     if isinstance(texts, (str, os.PathLike)):
         yield from _file(texts)
+        return
+    if isinstance(texts, WordSource):
+        yield from texts.iter_words()
         return
     if isinstance(texts, (bytes, Mapping)) or not isinstance(texts, Iterable):
         raise CorpusError(
@@ -74,6 +85,8 @@ def sentences_of(texts: Any, tokenizer: Tokenizes | None = None) -> Iterator[Seq
             yield from _file(item)
         elif isinstance(item, str):
             yield from tokenized([item], tokenizer)[0].sentences
+        elif isinstance(item, WordSource):
+            yield from item.iter_words()
         elif isinstance(item, Corpus):
             yield from (sentence.tokens for sentence in item)
         elif isinstance(item, Mapping):

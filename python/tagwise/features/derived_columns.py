@@ -58,8 +58,8 @@ class DerivedColumn:
         raise NotImplementedError
 
     @classmethod
-    def spelled(cls, piece: str, name: str | None, rest: str) -> DerivedColumn:
-        """Create a derived column from the part `kind:NAME=REST` or `kind:REST` of a sum in a string."""
+    def spelled(cls, piece: str, name: str | None, rest: str) -> DerivedColumn | Features:
+        """Create a derived column, or several, from the part `kind:NAME=REST` or `kind:REST` of a sum in a string."""
         raise NotImplementedError
 
     def readable(self, attribute: str) -> str:
@@ -478,7 +478,10 @@ def parse_sum(text: str, functions: bool = False) -> tuple[Any, ...] | None:
     (False, True)
     """
     found = split_sum(text)
-    return None if found is None else tuple(_part(piece, functions) for piece in found)
+    if found is None:
+        return None
+    parts = (_part(piece, functions) for piece in found)
+    return tuple(one for part in parts for one in (part.parts if isinstance(part, Features) else (part,)))
 
 
 def parse_features(text: str) -> str | Features:

@@ -18,7 +18,7 @@ from typing import Any, overload
 
 import tagwise._core as _core
 from tagwise.base.domains import Flag, Integer, ListOf, is_text
-from tagwise.base.exceptions import ParameterError, TemplateError
+from tagwise.base.exceptions import ModelFileError, ParameterError, TemplateError
 from tagwise.base.parameters import checked, cores
 from tagwise.corpus.text.tokenizer import Tokenizes
 from tagwise.features import class_files, class_learning, class_vectors
@@ -153,9 +153,10 @@ class WordClasses(DerivedColumn):
         (1992), maximised by exchange. The result does not depend on the number of threads.
 
         Args:
-            texts: path, Corpus or iterable. Path of a file in any format, a corpus, or an iterable of paths, corpora,
-                raw texts, sentences or lists of tokens. Sentences are counted in a stream, so that a text may be larger
-                than memory. In an iterable, a string that names a file is a path, and others are raw texts.
+            texts: path, Corpus, Shards or iterable. Path of a file in any format, a corpus, shards of `encode`, or an
+                iterable of these, raw texts, sentences or lists of tokens. Sentences are counted in a stream, so that a
+                text may be larger than memory. In an iterable, a string that names a file is a path, and others are raw
+                texts.
             classes: int, sequence of int, "several" or None, default=None. Number of classes. None means three times
                 the square root of the number of words, at most 1,000. A sequence learns several sets of classes, which
                 are better features together than one. "several" means those of (32, 64, 128, 256, 512, 1000) that
@@ -268,23 +269,64 @@ class WordClasses(DerivedColumn):
             The classes.
 
         Raises:
-            ModelFileError: The file cannot be read, is damaged, of another version, or not a file of classes.
+            ModelFileError: The file cannot be read, is damaged, of another version, not a file of classes, or has
+                several sets of them.
 
         >>> WordClasses({"0": ["a"], "1": ["b"]}).save("two.classes")
         >>> WordClasses.load("two.classes")["b"]
         '1'
         """
         found = class_files.read(path)
-        return WordClasses(
-            found.words,
-            shapes=found.shapes,
-            counts=found.counts,
-            name=found.name if name is None else name,
-            window=found.window if window is None else window,
-            cuts=found.cuts,
-            ignore_case=found.ignore_case,
-            facts=found.facts,
-        )
+        if len(found) > 1:
+            raise ModelFileError(
+                f"{os.fspath(path)}: the file has {len(found)} sets of classes. Use WordClasses.load_sets."
+            )
+        return _of_file(found[0], name, window)
+
+    @staticmethod
+    def load_sets(path: str | os.PathLike[str], *, name: str | None = None) -> Features:
+        """Read all sets of classes of a file of `save_sets` or `save`.
+
+        Args:
+            path: str or path. The file.
+            name: str or None, default=None. Other name of the columns. Several sets have the number of their classes
+                after it. None means the names in the file.
+
+        Returns:
+            The sum of the sets.
+
+        Raises:
+            ModelFileError: The file cannot be read, is damaged, of another version, or not a file of classes.
+        """
+        found = class_files.read(path)
+        several = name is not None and len(found) > 1
+        names = [f"{name}{len(one.words)}" if several else name for one in found]
+        return Features(*(_of_file(one, own, None) for one, own in zip(found, names)))
+
+    @staticmethod
+    def save_sets(sets: Features | Sequence[WordClasses], path: str | os.PathLike[str]) -> None:
+        """Write several sets of classes to one file. It appears complete or not at all.
+
+        Args:
+            sets: Features or sequence of WordClasses. The sets, such as the result of ``learn(classes="several")``.
+            path: str or path. The file. An existing file is replaced.
+
+        Raises:
+            ParameterError: A part is not a set of classes, or there are none.
+            ModelFileError: The file cannot be written.
+
+        >>> sets = [WordClasses({"0": ["a"], "1": [end]}, name=end) for end in "xy"]
+        >>> WordClasses.save_sets(sets, "sets.classes")
+        >>> [one.name for one in WordClasses.load_sets("sets.classes").parts]
+        ['x', 'y']
+        """
+        parts = sets.parts if isinstance(sets, Features) else tuple(sets)
+        for part in parts:
+            if not isinstance(part, WordClasses):
+                raise ParameterError(f"{part!r:.60} is not a set of word classes. Give WordClasses only.")
+        if not parts:
+            raise ParameterError("save_sets: no classes. Give at least one set.")
+        class_files.write(path, [part._content() for part in parts])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classes to a file. It appears complete or not at all.
@@ -295,18 +337,19 @@ class WordClasses(DerivedColumn):
         Raises:
             ModelFileError: The file cannot be written.
         """
-        class_files.write(
-            path,
-            class_files.ClassFile(
-                dict(zip(self.paths, map(list, self._words))),
-                dict(zip(self.paths, map(list, self._shapes))),
-                self._counts,
-                self.name,
-                self.window,
-                list(self.cuts),
-                self.ignore_case,
-                self.facts,
-            ),
+        class_files.write(path, [self._content()])
+
+    def _content(self) -> class_files.ClassSet:
+        """Return the classes as they are in a file."""
+        return class_files.ClassSet(
+            dict(zip(self.paths, map(list, self._words))),
+            dict(zip(self.paths, map(list, self._shapes))),
+            self._counts,
+            self.name,
+            self.window,
+            list(self.cuts),
+            self.ignore_case,
+            self.facts,
         )
 
     def __len__(self) -> int:
@@ -459,11 +502,11 @@ class WordClasses(DerivedColumn):
         )
 
     @classmethod
-    def spelled(cls, piece: str, name: str | None, rest: str) -> WordClasses:
-        """Return the classes of `classes:FILE` or `classes:NAME=FILE`."""
+    def spelled(cls, piece: str, name: str | None, rest: str) -> Features:
+        """Return the classes of `classes:FILE` or `classes:NAME=FILE`, one set or several."""
         if not rest:
             raise TemplateError(f"{piece!r}: expected classes:FILE or classes:NAME=FILE")
-        return cls.load(rest, name=name)
+        return cls.load_sets(rest, name=name)
 
     @property
     def n_words(self) -> int:
@@ -488,6 +531,20 @@ def _checked_sizes(classes: Any) -> Any:
     if not sizes or len(set(sizes)) < len(sizes):
         raise ParameterError(f"classes={classes!r:.60}: expected different numbers of classes")
     return sizes
+
+
+def _of_file(found: class_files.ClassSet, name: str | None, window: int | None) -> WordClasses:
+    """Return a set of classes of a file, with another name or window if given."""
+    return WordClasses(
+        found.words,
+        shapes=found.shapes,
+        counts=found.counts,
+        name=found.name if name is None else name,
+        window=found.window if window is None else window,
+        cuts=found.cuts,
+        ignore_case=found.ignore_case,
+        facts=found.facts,
+    )
 
 
 def _checked_paths(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -47,6 +48,7 @@ from tagwise.dataset.shards.files import (
 )
 from tagwise.features.recipe import Recipe
 from tagwise.features.schema import FEATURES
+from tagwise.features.sets import quoted
 
 logger = logging.getLogger("tagwise")
 
@@ -302,6 +304,35 @@ class Shards:
                 return _core.Dataset.from_arrays(file.take("offsets", "u64"), gold, node, edge)
             except ValueError as error:
                 raise DomainError(str(error)) from error
+
+    def iter_words(self) -> Iterator[list[str]]:
+        """Yield the words of each sentence, shard by shard, as text for `WordClasses.learn`.
+
+        Yields:
+            Words of a sentence, in the order of the corpus.
+
+        Raises:
+            CorpusError: The features of the shards do not include the word itself, or a shard is damaged.
+        """
+        begin = f"{quoted(self.manifest['columns'][0])}[0]="
+        word = {
+            i: text[len(begin) :]
+            for i, text in enumerate(self.vocabulary().texts())
+            if text.startswith(begin) and " & " not in text
+        }
+        is_word = np.zeros(self.manifest["attributes"], dtype=bool)
+        is_word[list(word)] = True
+        for k in range(len(self)):
+            data = self.dataset(k)
+            _, ids, _ = data.node()
+            offsets, found = data.offsets.tolist(), ids[is_word[ids]].tolist()
+            if len(found) != offsets[-1]:
+                raise CorpusError(
+                    f"{self.path}: the features of these shards do not include each word. Encode them with a set "
+                    f"that does, such as default, or with a template that has the line {begin[:-1]}."
+                )
+            for first, last in pairwise(offsets):
+                yield [word[i] for i in found[first:last]]
 
     def _gold(self, file: ArrayFile) -> NDArray[np.uint16]:
         """Return the label ids of a shard's tokens, as indices into `labels`."""
