@@ -5,7 +5,8 @@
 
 On a page, a table is between `<!-- cut TABLE;COLUMN;COLUMN:ROW;ROW -->` and `<!-- end -->` (all rows if none is
 named), and a figure in the text is between `<!-- fig TABLE;ROW;COLUMN -->` and `<!-- / -->`. The text shows the first
-word of a cell, which is the figure without its deviation.
+word of a cell, which is the figure without its deviation. `<!-- calc PRESET: EXPRESSION -->` computes a figure from a
+run: a reference of `benchmarks.study` in braces, or the difference (` - `, in points) or ratio (` / `) of two.
 """
 
 from __future__ import annotations
@@ -21,9 +22,15 @@ from tagwise.apps.compare.report.figures import Palette
 from tagwise.apps.compare.report.svg import Chart, PlotPoint
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("docs/howto/choose-learner.md", "docs/papers.md", "docs/paper.md")
+PAGES = (
+    "docs/howto/choose-learner.md",
+    "docs/papers.md",
+    "docs/paper.md",
+    *(path.relative_to(ROOT).as_posix() for path in study.pages()),
+)
 CUT = re.compile(r"<!-- cut (?P<reference>[^>]*?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 FIGURE = re.compile(r"<!-- fig (?P<reference>[^>]*?) -->(?P<body>[^<]*)<!-- / -->")
+CALC = re.compile(r"<!-- calc (?P<reference>[^>]*?) -->(?P<body>[^<]*)<!-- / -->")
 #: Charts: table, columns of x and y, title. The x axis is logarithmic.
 CHARTS = {
     "learners-names": (
@@ -72,8 +79,26 @@ def figure(reference: str, known: Tables) -> str:
     return cell(known[name], row, column).split()[0]
 
 
+def calculated(reference: str, runs: Tables) -> str:
+    """Return the figure that a marker computes from a run."""
+    preset, _, expression = reference.partition(":")
+    texts = [study.looked_up(text, runs[preset]["summary"]) for text in study.REFERENCE.findall(expression)]
+    if None in texts:
+        raise KeyError(f"{reference}: not measured")
+    numbers = [float(str(text).split()[0].replace(",", "")) for text in texts]
+    if len(numbers) == 1:
+        return str(texts[0]).split()[0]
+    if " / " in study.REFERENCE.sub("", expression):
+        return f"{numbers[0] / numbers[1]:.0f}"
+    return f"{abs(numbers[0] - numbers[1]):.2f}"
+
+
 def written(page: str, known: Tables) -> str:
     """Return the page with its tables and figures from the JSON."""
+    runs = study.runs()
+    page = CALC.sub(
+        lambda m: f"<!-- calc {m['reference']} -->{calculated(m['reference'], runs)}<!-- / -->", page
+    )
     page = CUT.sub(lambda m: f"<!-- cut {m['reference']} -->\n{cut(m['reference'], known)}<!-- end -->", page)
     return FIGURE.sub(
         lambda m: f"<!-- fig {m['reference']} -->{figure(m['reference'], known)}<!-- / -->", page

@@ -1,17 +1,17 @@
-"""The study: run its comparisons, store their figures as JSON, and write the tables of the page from them.
+"""The study: run its comparisons, store their figures as JSON, and write the tables of its pages from them.
 
     python -m benchmarks.study                     # every preset, then the tables
     python -m benchmarks.study --only small-300    # some of them
-    python -m benchmarks.study --tables            # write the page from the stored runs, without training
-    python -m benchmarks.study --check             # check that the page matches the JSON
+    python -m benchmarks.study --tables            # write the pages from the stored runs, without training
+    python -m benchmarks.study --check             # check that the pages match the JSON
 
-`docs/study/runs/PRESET.json` has the results of a comparison. `docs/study/TABLE.json` has a table of the page: its
-head, its rows, the build that measured its figures, and, in `from`, the source of each cell. A cell of `from` is text
-with references in braces: {corpus, learner, features, measure} or, with several sizes, {corpus, learner, features,
-sentences, measure}, separated by semicolons. Shares are in percent with two digits, counts are integers, seconds have
-one digit, and `measure ±` adds the deviation over seeds. A row with a missing figure is left unchanged. `picture` has a
-title, the names of the axes, the points of each line, whose y is a number or a reference, and `log_x`. It is drawn to
-`docs/study/TABLE.svg`.
+`docs/study/runs/PRESET.json` has the results of a comparison. Published tables and the scorecard are made from it by
+`benchmarks.scorecard`. `docs/study/TABLE.json` has another table of a page: its head, its rows, the build that measured
+its figures, and, in `from`, the source of each cell. A cell of `from` is text with references in braces: {corpus,
+learner, features, measure} or, with several sizes, {corpus, learner, features, sentences, measure}, separated by
+semicolons. Shares are in percent with two digits, counts are integers, seconds have one digit, and `measure ±` adds the
+deviation over seeds. A row with a missing figure is left unchanged. `picture` has a title, the names of the axes, the
+points of each line, whose y is a number or a reference, and `log_x`. It is drawn to `docs/study/TABLE.svg`.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from tagwise.apps.compare import (
 from tagwise.apps.compare import run as train
 from tagwise.apps.compare.cache import code_version
 from tagwise.apps.compare.plan import load_parts
+from tagwise.apps.compare.published import PAPERS
 from tagwise.apps.compare.report.figures import Palette
 from tagwise.apps.compare.report.svg import Chart, Line, PlotPoint
 from tagwise.apps.compare.table import SHARES
@@ -45,11 +46,12 @@ from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import cores
 from tagwise.decoding.ranks import BEYOND
 
+from . import scorecard
 from .harness import commit, machine
 
 ROOT = Path(__file__).parents[1]
 PAGE, FOLDER = ROOT / "docs" / "study.md", ROOT / "docs" / "study"
-BLOCK = re.compile(r"<!-- table (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+BLOCK = re.compile(r"<!-- (?P<kind>table|made) (?P<name>[^>]*?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 #: Build of a table without any row filled by a run.
 NOT_RUN = "not run yet"
 #: Weight of a token in the weighted rank risk: a sentence of T tokens counts PI^T.
@@ -58,7 +60,7 @@ REFERENCE = re.compile(r"\{([^{}]*)\}")
 
 
 def markdown(table: Mapping[str, Any], name: str = "") -> str:
-    """Format head and rows as a table of the page, followed by its picture.
+    """Format head and rows as a table of a page, followed by its picture.
 
     >>> print(markdown({"head": ["k", "F1"], "rows": [["1", "88.99"]]}), end="")
     | k | F1 |
@@ -72,7 +74,7 @@ def markdown(table: Mapping[str, Any], name: str = "") -> str:
         "|" + "---|" * len(table["head"]) + "\n" if cells is None else f"| {' | '.join(cells)} |\n"
         for cells in lines
     )
-    return text + (f"\n![{table['picture']['title']}](study/{name}.svg)\n" if "picture" in table else "")
+    return text + (f"\n![{table['picture']['title']}]({name}.svg)\n" if "picture" in table else "")
 
 
 def tables(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
@@ -80,33 +82,63 @@ def tables(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
 
 
-def written(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the page with its tables from the JSON."""
+def runs(folder: Path = FOLDER / "runs") -> dict[str, dict[str, Any]]:
+    """Return the stored runs by preset."""
+    return tables(folder)
+
+
+def pages() -> list[Path]:
+    """Return the pages of the study."""
+    return [PAGE, *sorted(FOLDER.glob("*.md"))]
+
+
+def block(kind: str, name: str, known: Mapping[str, Mapping[str, Any]], found: scorecard.Runs) -> str:
+    """Return the body of a block of a page."""
+    if kind == "table":
+        if name not in known:
+            raise CorpusError(f"a page has a table {name!r} without a file docs/study/{name}.json")
+        return markdown(known[name], name)
+    if name == "scorecard":
+        return markdown(scorecard.scorecard(found))
+    if name == "runs":
+        return markdown(scorecard.provenance(found))
+    paper, table, *part = (text.strip() for text in name.split(";"))
+    published = scorecard.published(paper, table)
+    at = int(part[0]) if part else 0
+    text = markdown(scorecard.layout(published, found, at))
+    return text + ("\n" + scorecard.summary(published, found, at) if published.scored else "")
+
+
+def written(page: str, known: Mapping[str, Mapping[str, Any]], found: scorecard.Runs) -> str:
+    """Return a page with its blocks from the JSON."""
 
     def body(match: re.Match[str]) -> str:
-        name = match["name"]
-        if name not in known:
-            raise CorpusError(f"the page has a table {name!r} without a file docs/study/{name}.json")
-        return f"<!-- table {name} -->\n{markdown(known[name], name)}<!-- end -->"
+        kind, name = match["kind"], match["name"]
+        return f"<!-- {kind} {name} -->\n{block(kind, name, known, found)}<!-- end -->"
 
     return BLOCK.sub(body, page)
 
 
-def differences(page: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the differences between the page and the JSON, one per line."""
-    found = {match["name"]: match["body"] for match in BLOCK.finditer(page)}
-    out = [f"docs/study/{name}.json: not on the page" for name in known if name not in found]
-    out += [f"table {name}: no docs/study/{name}.json" for name in found if name not in known]
-    for name in found.keys() & known.keys():
-        stored, current = found[name].splitlines(), markdown(known[name], name).splitlines()
-        if stored != current:
-            lines = [(a, b) for a, b in zip(stored, current) if a != b]
-            where = (
-                f": {lines[0][0]!r}, expected {lines[0][1]!r}"
-                if lines
-                else f": {len(stored)} lines, expected {len(current)}"
-            )
-            out.append(f"table {name}{where}")
+def files() -> dict[Path, str]:
+    """Return the contents of all pages and drawings of published figures by path."""
+    known, found = tables(), runs()
+    out = {path: written(path.read_text("utf-8"), known, found) for path in pages()}
+    drawings = {f"plot-{paper}": scorecard.plot(paper, found) for paper in PAPERS}
+    drawings |= {"plot": scorecard.plot(None, found), "losses": scorecard.loss_figure()}
+    drawings |= scorecard.curves(found)
+    return out | {FOLDER / f"{name}.svg": text for name, text in drawings.items()}
+
+
+def differences() -> list[str]:
+    """Return the differences between pages, drawings and JSON, one per line."""
+    blocks = [match["name"] for path in pages() for match in BLOCK.finditer(path.read_text("utf-8"))]
+    out = [f"docs/study/{name}.json: on no page of the study" for name in tables() if name not in blocks]
+    for path, text in files().items():
+        stored = path.read_text("utf-8").splitlines() if path.exists() else []
+        lines = [(a, b) for a, b in zip(stored, text.splitlines()) if a != b]
+        if lines or len(stored) != len(text.splitlines()):
+            where = f": {lines[0][0][:80]!r}, expected {lines[0][1][:80]!r}" if lines else ""
+            out.append(f"{path.relative_to(ROOT)} differs from the runs{where}")
     return sorted(out)
 
 
@@ -285,17 +317,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="preset to run, may be repeated",
     )
     parser.add_argument(
-        "--tables", action="store_true", help="write the page from the stored runs, without training"
+        "--tables", action="store_true", help="write the pages from the stored runs, without training"
     )
     parser.add_argument(
-        "--check", action="store_true", help="check that the page matches the JSON, write nothing"
+        "--check", action="store_true", help="check that the pages match the JSON, write nothing"
     )
     parser.add_argument(
         "--workers", type=int, default=cores(), metavar="N", help="cells to train at the same time"
     )
     given = parser.parse_args(arguments)
     if given.check:
-        return report(differences(PAGE.read_text("utf-8"), tables()))
+        return report(differences())
     skipped: list[str] = []
     if not given.tables:
         for name in given.only or [name for name in PRESETS if PRESETS[name].corpora]:
@@ -306,7 +338,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             run(name, given.workers)
     fill()
-    PAGE.write_text(written(PAGE.read_text("utf-8"), tables()), "utf-8")
+    for path, text in files().items():
+        path.write_text(text, "utf-8")
     return 0
 
 

@@ -15,20 +15,16 @@ from tagwise.apps.compare import PRESETS
 from tools.checks import ROOT, text
 
 TABLES = study.tables()
-#: Tables with figures of papers, and their number.
-PAPERS = {
-    "small-300": 16,
-    "spanish-ner": 23,
-    "pos": 13,
-    "english-ner": 26,
-    "english-k": 10,
-    "english-history": 16,
-}
+#: Parts of a page that may contain figures: generated blocks, marked figures, code, links.
+GENERATED = re.compile(
+    r"<!-- (?:table|made|cut) .*?<!-- end -->|<!-- (?:fig|calc) [^>]*-->[^<]*<!-- / -->|```.*?```|`[^`]*`|\]\([^)]*\)",
+    re.DOTALL,
+)
 
 
 def check_pages_are_current() -> Iterator[str]:
     """Pages match `make study ARGS=--tables`, `python -m benchmarks.cited` and `python -m benchmarks.page`."""
-    yield from study.differences(study.PAGE.read_text("utf-8"), TABLES)
+    yield from study.differences()
     yield from page.differences(page.PAGE.read_text("utf-8"), page.runs())
     yield from (
         f"{path} is out of date"
@@ -38,7 +34,9 @@ def check_pages_are_current() -> Iterator[str]:
     for name in cited.PAGES:
         found = text(name)
         cuts, figures = len(cited.CUT.findall(found)), len(cited.FIGURE.findall(found))
-        if not found.count("<!-- cut ") == cuts > 0 or found.count("<!-- fig ") != figures:
+        calculated = len(cited.CALC.findall(found))
+        marks = [found.count(f"<!-- {kind} ") for kind in ("cut", "fig", "calc")]
+        if marks != [cuts, figures, calculated]:
             yield f"{name}: unclosed marker"
 
 
@@ -61,8 +59,8 @@ def check_tables() -> Iterator[str]:
         if len(table.get("from", table["rows"])) != len(table["rows"]):
             yield f"{name}: the numbers of sources and rows differ"
         drawn = "picture" in table and table["build"] != study.NOT_RUN
-        if drawn and f"(study/{name}.svg)" not in study.PAGE.read_text("utf-8"):
-            yield f"{name}: its picture is not on the page"
+        if drawn and not any(f"({name}.svg)" in path.read_text("utf-8") for path in study.pages()):
+            yield f"{name}: its picture is on no page"
         yield from references(name, table)
 
 
@@ -83,26 +81,18 @@ def references(name: str, table: dict[str, Any]) -> Iterator[str]:
                 yield f"{name}: {found} is not trained by the preset"
 
 
-def check_figures_of_papers() -> Iterator[str]:
-    """Figures of papers on the page are published in the preset for the same learner."""
-    for name, wanted in PAPERS.items():
-        table, count = TABLES[name], 0
-        published = {(f.learner, f"{f.value:.2f}") for f in PRESETS[table["preset"]].published}
-        above: list[str] = []
-        for row in table["from"]:
-            learners = {found.split(";")[1].strip() for found in study.REFERENCE.findall(" ".join(row))}
-            for at, (head, cell) in enumerate(zip(table["head"], row)):
-                if "paper" not in head and "paper" not in row[0]:
-                    continue
-                if "paper" in row[0]:  # a separate row below ours
-                    learners = {found.split(";")[1].strip() for found in study.REFERENCE.findall(above[at])}
-                for value in re.findall(r"\d+\.\d\d", study.REFERENCE.sub("", cell)):
-                    count += 1
-                    if not any((learner, value) in published for learner in learners) or len(learners) > 1:
-                        yield f"{name}, {row[0]}: {value} is not published"
-            above = row
-        if count != wanted:
-            yield f"{name}: {count} figures of papers, expected {wanted}"
+def check_no_typed_figures() -> Iterator[str]:
+    """Scores in the text of the study and of the pages on the papers are generated, not typed."""
+    for name in ("docs/papers.md", "docs/paper.md", *(str(path.relative_to(ROOT)) for path in study.pages())):
+        for number in re.findall(r"(?<![\d.])\d\d\.\d+|\d+\.\d\d+", GENERATED.sub("", text(name))):
+            yield f"{name}: {number} is typed. Use a fig or calc marker"
+
+
+def check_published_figures() -> Iterator[str]:
+    """Published figures are in published.toml only: no table of the study has a column or row of a paper."""
+    for name, table in TABLES.items():
+        if "paper" in " ".join([*table["head"], *(row[0] for row in table["rows"])]):
+            yield f"docs/study/{name}.json: published figures belong in published.toml"
 
 
 def check_drawings() -> Iterator[str]:

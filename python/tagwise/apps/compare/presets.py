@@ -10,6 +10,7 @@ from typing import Any
 
 from tagwise.apps.compare.learners import NAMES, ComparedLearner, learner_names
 from tagwise.apps.compare.plan import HELD_OUT, Cell, plan
+from tagwise.apps.compare.published import published_figures
 from tagwise.apps.compare.table import HIDDEN, Published
 
 if sys.version_info >= (3, 11):
@@ -130,26 +131,13 @@ def _value(value: Any) -> Any:
     return None if value == "none" else value
 
 
-def _published(table: Mapping[str, Any]) -> list[Published]:
-    """Return the figures of one published table."""
-    out = []
-    for learner, row in table["figures"].items():
-        features = table.get("features", [None])
-        for name, value in zip(features, row if isinstance(row, list) else [row], strict=True):
-            figure = round(100 - value, 2) if table.get("errors") else value
-            out.append(
-                Published(learner, figure, table["measure"], name, table.get("corpus"), table["source"])
-            )
-    return out
-
-
 def read_presets(text: str) -> dict[str, Preset]:
     """Read presets from the text of a TOML file."""
     out = {}
     for name, fields in tomllib.loads(text).items():
-        tables = fields.pop("published", [])
-        published = tuple(figure for table in tables for figure in _published(table))
-        out[name] = Preset(name, published=published, **_value(fields))
+        preset = Preset(name, **_value(fields))
+        names = {learner if isinstance(learner, str) else learner.name for learner in preset.learners}
+        out[name] = replace(preset, published=published_figures(name, names))
     return out
 
 
