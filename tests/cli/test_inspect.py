@@ -48,9 +48,7 @@ def test_paths_of_pretrained_taggers_are_on_one_line(
     assert f"file        {path}\n" in run("pretrained").stdout
 
 
-def test_paths_of_models_are_on_one_line(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_of_models_are_on_one_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     path = tmp_path / ("x" * 120 + ".tagwise")
     tw.CRF(features="S1", max_iter=7).fit([["a", "b"]], [["A", "B"]]).save(path)

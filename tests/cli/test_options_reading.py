@@ -138,8 +138,10 @@ def explain_model(bench: Bench) -> None:
 
 @row("explain", "text")
 def explain_text(bench: Bench) -> None:
-    """Tokens are separated by spaces. Further columns that the model reads are appended with slashes."""
+    """Text is tokenized unless it is already. Further columns that the model reads are appended with slashes."""
     assert [d["word"] for d in decisions(bench, bench.model, TEXT)] == TEXT.split()
+    for text in ("Rosa, hi.", "Rosa , hi ."):
+        assert [d["word"] for d in decisions(bench, bench.model, text)] == ["Rosa", ",", "hi", "."]
     assert invoke("explain", bench.model, " ").exit_code == 2
     both = bench.saved(crf(features="word[0]\npos[0]").fit(TRAIN), "both.tagwise")
     found = decisions(bench, both, "Rosa/N runs/V")

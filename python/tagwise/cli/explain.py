@@ -15,16 +15,23 @@ from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, load_model
+from tagwise.corpus import pretokenized
 from tagwise.corpus.sentence import Sentence
+from tagwise.corpus.text.tokenizer import Tokenizer
 
 
 def sentence_of(tagger: Any, text: str) -> Any:
-    """Split a text at spaces into tokens, and tokens at slashes into the columns of the model."""
+    """Return the tokens of a text, as the model reads them.
+
+    Text whose punctuation stands alone, and text for a model with several columns, is split at spaces. Other text goes
+    through the tokenizer.
+    """
     names, label = model_columns(tagger)
     columns = [name for name in tagger.model_.recipe.columns if name != label] or ["word"]
-    words = text.split()
+    split = len(columns) > 1 or pretokenized.detect(text, [text])
+    words = text.split() if split else Tokenizer()(text).tokens
     if not words:
-        raise click.BadParameter("the text is empty. Give tokens separated by spaces", param_hint="TEXT")
+        raise click.BadParameter("the text is empty. Give a sentence", param_hint="TEXT")
     if tagger.model_.recipe.kind == "attributes":
         raise ParameterError(
             "this model was trained on lists of attributes, but a text has tokens. Use it from Python: "
@@ -84,14 +91,14 @@ def explain(
 ) -> None:
     """Show which features decide the labels of a sentence.
 
-    TEXT is a sentence with tokens separated by spaces. Each predicted label is compared with the second best one. The
+    TEXT is a sentence. Each predicted label is compared with the second best one. The
     contributions of the features add up to the difference between the scores of the two label sequences, which for a
     CRF is their log-odds.
 
     \b
     Examples:
-      tagwise explain model.tagwise "Peter flew to London ."
-      tagwise explain en-ner-demo "Peter flew to London ." \\
+      tagwise explain model.tagwise "Peter flew to London."
+      tagwise explain en-ner-demo "Peter flew to London." \\
           --token 4 --against O
     """
     tagger = load_model(model, functions, trust)
@@ -104,7 +111,7 @@ def explain(
     if against is not None and token is None:
         raise click.UsageError("--against requires --token. Add the position of the token")
     sentence = sentence_of(tagger, text)
-    size = len(text.split())
+    size = len(sentence)
     if token is not None and token > size:
         raise click.BadParameter(
             f"{token}: the text has {size} tokens. Give 1 to {size}", param_hint="--token"
