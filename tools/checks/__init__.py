@@ -7,7 +7,7 @@ have an example in their docstring. `make lint` runs both.
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-MODULES = ("figures", "imports", "names", "pages", "prose", "release", "workflows")
+MODULES = ("figures", "imports", "names", "pages", "prose", "release", "typed", "workflows")
 
 
 def text(name: str) -> str:
