@@ -3,7 +3,7 @@
     python -m benchmarks taggers                                   # everything, one process at a time
     python -m benchmarks.taggers --jobs 8 --only linear            # eight processes, each pinned to one core
     python -m benchmarks.taggers --sentences 300 --only tagwise --corpus ewt-pos
-    python -m benchmarks.taggers --merge linear.json neural.json   # rows of several runs of one commit
+    python -m benchmarks.taggers --store linear.json neural.json   # rows of one or more runs of a commit, for pages
 
 Every tagger is measured twice if it can be: with its usual features ("usual": tokens in, labels out, with the time of
 its own feature extraction), and with given attributes ("same": those of the sklearn-crfsuite tutorial, as lists or as

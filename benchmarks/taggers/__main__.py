@@ -9,14 +9,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..harness import OUT, Context, NoCommit, save, show
+from ..harness import Context, NoCommit, save, show
+from ..page import FOLDER
 from .cell import TOOLS
 from .corpora import CORPORA
 from .schedule import merged, run_cells
 
 
 def main(arguments: list[str]) -> int:
-    """Run or merge."""
+    """Run or store."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.taggers",
         description="Score, training time, speed, memory and model size of taggers on whole corpora.",
@@ -38,13 +39,18 @@ def main(arguments: list[str]) -> int:
         help="seconds for each tagger (default: %(default)g)",
     )
     parser.add_argument("--minutes", type=float, metavar="M", help="time for all of them")
-    parser.add_argument("--merge", nargs="+", type=Path, metavar="FILE", help="merge runs of one commit")
+    parser.add_argument(
+        "--store",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="store one or more runs of a commit in docs/benchmarks/taggers.json",
+    )
     chosen = parser.parse_args(arguments)
-    if chosen.merge:
-        OUT.mkdir(parents=True, exist_ok=True)
-        path = OUT / "taggers.json"
-        path.write_text(json.dumps(merged(chosen.merge), indent=1) + "\n", "utf-8")
-        print(path)
+    if chosen.store:
+        path = FOLDER / "taggers.json"
+        path.write_text(json.dumps(merged(chosen.store), indent=1) + "\n", "utf-8")
+        print(f"{path}: now run python -m benchmarks.cited")
         return 0
     unknown = set(chosen.only or ()) - set(TOOLS) - {tool.group for tool in TOOLS.values()}
     if unknown:

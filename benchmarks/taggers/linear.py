@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import random
+import resource
 import subprocess
 import threading
 import time
@@ -44,7 +45,7 @@ class Side(Protocol):
         """Load a model."""
 
     def idle(self, model: Path) -> float:
-        """Return the seconds of a tagging call that do not depend on the number of tokens."""
+        """Return the CPU seconds of a tagging call that do not depend on the number of tokens."""
 
 
 class Package:
@@ -230,8 +231,14 @@ class NltkAttributes(Package):
 # --- programs that read files -------------------------------------------------------------------------------
 
 
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of the programs that it ran."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + used.ru_utime + used.ru_stime
+
+
 class Finished(NamedTuple):
-    """Wall seconds and peak memory in bytes of a program."""
+    """CPU seconds and peak memory in bytes of a program."""
 
     seconds: float
     peak: int
@@ -260,13 +267,13 @@ def watched(process: subprocess.Popen[bytes], peak: list[int]) -> Iterator[None]
 
 def program(command: Sequence[str], into: Path | None = None) -> Finished:
     """Run a program."""
-    peak, begin = [0], time.perf_counter()
+    peak, begin = [0], cpu_seconds()
     with open(into or "/dev/null", "wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
         with watched(process, peak):
             if process.wait():
                 raise RuntimeError(f"{' '.join(command)}: exit status {process.returncode}")
-        return Finished(time.perf_counter() - begin, peak[0])
+        return Finished(cpu_seconds() - begin, peak[0])
 
 
 def plain(attribute: str) -> str:
@@ -306,7 +313,7 @@ class Program:
         self.empty = folder / "empty"
 
     def tag_file(self, model: Path, path: Path) -> float:
-        """Tag a file into the file `out` of the folder and return the seconds."""
+        """Tag a file into the file `out` of the folder and return the CPU seconds."""
         raise NotImplementedError
 
     def tagger(self, model: Path) -> Callable[[Any], Labels]:
@@ -317,7 +324,7 @@ class Program:
         return tag
 
     def idle(self, model: Path) -> float:
-        """Return the seconds to load the model: those of a file with one short sentence."""
+        """Return the CPU seconds to load the model: those of a file with one short sentence."""
         return min(self.tag_file(model, self.empty) for _ in range(2))
 
 
@@ -343,7 +350,8 @@ class Wapiti(Program):
 
     def train(self, train: Any, labels: Labels, model: Path) -> None:
         how = ["-a", "l-bfgs", "-1", "0", "-2", "2"] if self.given else ["-p", str(self.folder / "pattern")]
-        self.peak = program(["wapiti", "train", *how, "-t", "1", str(train), str(model)]).peak
+        # -w 0: its window on the error rate stops after five iterations if most labels are O, before any span is found.
+        self.peak = program(["wapiti", "train", *how, "-w", "0", "-t", "1", str(train), str(model)]).peak
 
     def tag_file(self, model: Path, path: Path) -> float:
         command = ["wapiti", "label", "-m", str(model), str(path), str(self.folder / "out")]

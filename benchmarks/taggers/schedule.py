@@ -134,16 +134,17 @@ def cells_of(found: dict[str, Any], name: str, corpus: str) -> dict[str, str]:
     """Return the figures of a cell as text."""
     tool = TOOLS[name]
     reads = tool.reads if corpus in COLUMNS or tool.reads != "words and POS" else "words"
-    out = {"features": tool.kind, "reads": reads, "score": "", "training s": ""}
+    out = {"features": tool.kind, "reads": reads, "score": "", "training CPU s": ""}
     if "killed" in found:
-        return {**out, "training s": f"> {found['killed']:.0f}"}
+        return {**out, "score": f"not finished in {found['killed']:.0f} s"}
     if "failed" in found:
         return {**out, "score": "failed"}
+    speed = found.get("tokens_per_cpu_second")
     return {
         **out,
         "score": f"{found['score']:.2f}",
-        "training s": f"{found['training']:.1f}" + (" (time limit)" if found["stopped"] else ""),
-        "tokens/s": f"{float(format(found['tokens_per_second'], '.2g')):,.0f}",
+        "training CPU s": f"{found['cpu']:.1f}" + (" (time limit)" if found["stopped"] else ""),
+        "tokens/s": f"{float(format(speed, '.2g')):,.0f}" if speed else "",
         "peak MB": f"{found['peak_mb']:,.0f}",
         "model MB": f"{found['model_mb']:.1f}",
     }
@@ -220,25 +221,28 @@ def run_all(context: Context) -> Result:
 
 
 def merged(paths: Sequence[Path]) -> dict[str, Any]:
-    """Return one run with the rows of several runs of the same commit, in the order of the tables."""
+    """Return one run with the rows of several, in the order of the tables. A row is taken from the first run with it.
+
+    Machines and commits may differ. Every row has the number of its run, and `runs` describes them.
+    """
     runs = [json.loads(path.read_text("utf-8")) for path in paths]
-    commits = {run["machine"]["commit"] for run in runs}
-    if len(commits) > 1:
-        raise SystemExit(f"error: runs of different commits: {', '.join(sorted(commits))}")
-    rows = {row["name"]: row for run in runs for row in run["rows"]}
+    if any(run["context"]["quick"] for run in runs):
+        raise SystemExit("error: figures of a sample are not stored")
+    rows: dict[str, dict[str, Any]] = {}
+    raw: dict[str, Any] = {}
+    for number, run in enumerate(runs, 1):
+        for row in run["rows"]:
+            if row["name"] in rows:
+                continue
+            corpus, tool = row["name"].split(": ", 1)
+            raw[row["name"]] = run["raw"][row["name"]]
+            cells = cells_of(raw[row["name"]], tool, corpus) | {"run": str(number)}
+            rows[row["name"]] = {**row, "cells": cells}
     order = [str(Cell(tool, corpus)) for corpus in CORPORA for tool in TOOLS]
     return {
         **runs[0],
         "rows": [rows[name] for name in order if name in rows],
-        "notes": list(dict.fromkeys(note for run in runs for note in run["notes"])),
-        "raw": {name: figures for run in runs for name, figures in run["raw"].items()},
-        "machine": {
-            **runs[0]["machine"],
-            "versions": {
-                name: version
-                for run in runs
-                for name, version in run["machine"]["versions"].items()
-                if version != "not installed"
-            },
-        },
+        "notes": [],
+        "raw": raw,
+        "runs": [{"machine": run["machine"], "notes": run["notes"]} for run in runs],
     }
