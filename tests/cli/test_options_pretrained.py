@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def pretrained_names(bench: Bench) -> None:
     assert (listed.stderr, models(bench)) == ("", [])
     made = bench.ok("pretrained", "en-tiny")
     assert "training en-tiny on wnut17-ner at first use. The model is kept in" in made.stderr
+    assert re.search(r"^trained en-tiny in \d+\.\d s$", made.stderr, re.M)
     (path,) = models(bench)
     scores = tw.load(path).evaluate(TEST)
     for text in (made.stdout, bench.ok("pretrained").stdout):

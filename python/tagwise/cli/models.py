@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -111,9 +112,13 @@ def load_pretrained(name: str) -> Any:
 
     info = info_of(name)
     path = info.path()
-    if path is not None and not path.exists():
-        say(f"training {name} on {info.corpus} at first use. The model is kept in {path.parent}")
-    return pretrained(name, verbose=1)
+    if path is None or path.exists():
+        return pretrained(name, verbose=1)
+    say(f"training {name} on {info.corpus} at first use. The model is kept in {path.parent}")
+    begin = time.perf_counter()
+    tagger = pretrained(name, verbose=1)
+    say(f"trained {name} in {time.perf_counter() - begin:.1f} s")
+    return tagger
 
 
 def load_model(name: str, functions: Mapping[str, Any] | None = None, trust: bool = False) -> Any:
