@@ -2,7 +2,8 @@
 
     python -m benchmarks.class_study --workers 16              # all jobs, results in benchmarks/out/word-classes.json
     python -m benchmarks.class_study --only active --minutes 8 # one group, at most 8 minutes
-    python -m benchmarks.class_study --page                    # docs/study/runs/word-classes.json, and the tables
+    python -m benchmarks.class_study --page                    # figures and tables in docs/study, then:
+    python -m benchmarks.study --tables                        # the page
 
 Groups: scores (the table), choice (settings compared on development data), effects (number of classes, rare words,
 amount of text, case), active (labelling in the
@@ -402,7 +403,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if path != given.store or path.is_file():
             store.read(path)
     if given.page:
-        RUN.write_text(json.dumps(page(store), indent=1, ensure_ascii=False) + "\n", "utf-8")
+        from benchmarks.class_tables import tables
+
+        found = page(store)
+        written = {
+            RUN: found,
+            **{RUN.parents[1] / f"{name}.json": table for name, table in tables(found).items()},
+        }
+        for path, content in written.items():
+            path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
         return 0
     store.folder.mkdir(parents=True, exist_ok=True)
     chosen = [job for job in jobs() if job.group in (given.only or GROUPS) and given.match in job.name]

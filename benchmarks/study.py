@@ -56,6 +56,8 @@ BLOCK = re.compile(r"<!-- (?P<kind>table|made) (?P<name>[^>]*?) -->\n(?P<body>.*
 NOT_RUN = "not run yet"
 #: Weight of a token in the weighted rank risk: a sentence of T tokens counts PI^T.
 PI = 0.9
+#: Runs of other scripts than the presets of `tagwise compare`: `benchmarks.class_study`.
+OWN_RUNS = ("word-classes",)
 REFERENCE = re.compile(r"\{([^{}]*)\}")
 
 

@@ -51,7 +51,7 @@ def check_runs() -> Iterator[str]:
 def check_tables() -> Iterator[str]:
     """Tables name their build and a preset, rows have as many cells as the head, pictures are on the page."""
     for name, table in TABLES.items():
-        if not table["build"] or table["preset"] not in (None, *PRESETS):
+        if not table["build"] or table["preset"] not in (None, *PRESETS, *study.OWN_RUNS):
             yield f"{name}: missing build or unknown preset"
         rows = [*table["rows"], *table.get("from", [])]
         if {len(row) for row in rows} != {len(table["head"])}:
@@ -68,11 +68,13 @@ def references(name: str, table: dict[str, Any]) -> Iterator[str]:
     """Yield the references to cells that the preset does not train, since such a row would never change."""
     if not table.get("from"):
         return
-    preset = PRESETS[table["preset"]]
-    cells = {(cell.corpus, cell.learner.name, cell.features) for cell in preset.cells()}
-    path = study.FOLDER / "runs" / f"{preset.name}.json"
+    path = study.FOLDER / "runs" / f"{table['preset']}.json"
     summary = json.loads(path.read_text("utf-8"))["summary"] if path.exists() else []
-    sizes = {str(cell.size) for cell in preset.cells()} | {str(entry["sentences"]) for entry in summary}
+    planned = [] if table["preset"] in study.OWN_RUNS else PRESETS[table["preset"]].cells()
+    cells = {(cell.corpus, cell.learner.name, cell.features) for cell in planned}
+    if table["preset"] in study.OWN_RUNS:
+        cells = {(entry["corpus"], entry["learner"], entry["features"]) for entry in summary}
+    sizes = {str(cell.size) for cell in planned} | {str(entry["sentences"]) for entry in summary}
     drawn = [y for line in table.get("picture", {"lines": {}})["lines"].values() for _, y in line]
     for row in (*table["from"], [y for y in drawn if isinstance(y, str)]):
         for found in study.REFERENCE.findall(" ".join(row)):
