@@ -22,7 +22,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 
 #: Timeout of the browser in milliseconds. It is long because browsers start slowly on a busy machine.
-PATIENCE = 60_000
+PATIENCE = 180_000
 KEYS = {**dict.fromkeys(NAMES, "1"), **dict.fromkeys(PLACES, "2")}
 
 

@@ -69,7 +69,7 @@ def visit(browser: Any, address: str, size: str = "desktop", **settings: Any) ->
     """Open a page. Script errors, console messages and requests other than for the page itself fail the test."""
     context = browser.new_context(viewport=SIZES[size], **settings)
     page, problems = context.new_page(), []
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(180_000)  # browsers are slow on a busy machine
     page.on("console", lambda message: problems.append(message.text))
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda sent: problems.append(sent.url) if sent.url.split("#")[0] != address else None)
