@@ -207,9 +207,12 @@ def summary(table: PublishedTable, runs: Runs, part: int = 0) -> str:
 
 
 def plot(paper: str | None, runs: Runs) -> str:
-    """Draw our figures against the published ones, with the diagonal, for one paper or for all."""
+    """Draw our figures against the published ones, with the diagonal, for one paper or for all.
+
+    With all papers, errors are drawn as accuracy.
+    """
     tables = [t for t in TABLES if t.scored and paper in (None, t.paper) and compared(t, runs)]
-    names = [table.table if paper else table.source for table in tables]
+    names = [table.table if paper else f"{table.paper}, {table.table}" for table in tables]
     palette = Palette([{"learner": name, "features": ""} for name in names])
     chart = Chart("Our figures against the published ones", "published", "ours", height=460, width=640)
     low, high = 200.0, 0.0
@@ -217,6 +220,8 @@ def plot(paper: str | None, runs: Runs) -> str:
         figures = compared(table, runs)
         for figure in figures:
             x, y = figure.cell.figure, figure.ours
+            if table.errors and paper is None:
+                x, y = 100 - x, 100 - y
             low, high = min(low, x, y), max(high, x, y)
             title = f"{name}, {figure.cell.row}, {figure.cell.column}: ours {y:.2f}, published {x:.2f}"
             chart.points.append(
