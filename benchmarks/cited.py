@@ -1,4 +1,4 @@
-"""Study figures that other pages cite: parts of its tables, figures in the text, two charts.
+"""Figures of the study and of the benchmarks that pages cite: parts of tables, figures in the text, charts.
 
     python -m benchmarks.cited             # write them
     python -m benchmarks.cited --check     # check that the pages match the JSON
@@ -7,6 +7,9 @@ On a page, a table is between `<!-- cut TABLE;COLUMN;COLUMN:ROW;ROW -->` and `<!
 named), and a figure in the text is between `<!-- fig TABLE;ROW;COLUMN -->` and `<!-- / -->`. The text shows the first
 word of a cell, which is the figure without its deviation. `<!-- calc PRESET: EXPRESSION -->` computes a figure from a
 run: a reference of `benchmarks.study` in braces, or the difference (` - `, in points) or ratio (` / `) of two.
+
+Tables are those of the study, those of `docs/benchmarks/*.json`, and views of the comparison of taggers
+(`benchmarks/taggers/views.py`).
 """
 
 from __future__ import annotations
@@ -17,12 +20,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import study
+from benchmarks import page, study
+from benchmarks.taggers import views
 from tagwise.apps.compare.report.figures import Palette
 from tagwise.apps.compare.report.svg import Chart, PlotPoint
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
+    "README.md",
+    "docs/comparison.md",
     "docs/howto/choose-learner.md",
     "docs/papers.md",
     "docs/paper.md",
@@ -121,21 +127,32 @@ def chart(name: str, known: Tables) -> str:
     return drawn.document()
 
 
+def tables() -> Tables:
+    """Return all tables that pages may cite, by name."""
+    runs = page.runs()
+    return {
+        **study.tables(),
+        **{name: page.table(run) for name, run in runs.items()},
+        **(views.tables(runs["taggers"]) if "taggers" in runs else {}),
+    }
+
+
 def files(known: Tables) -> dict[Path, str]:
     """Return the contents of all generated files by path."""
-    out = {ROOT / page: written((ROOT / page).read_text("utf-8"), known) for page in PAGES}
-    return out | {ROOT / "docs" / "pictures" / f"{name}.svg": chart(name, known) for name in CHARTS}
+    out = {ROOT / name: written((ROOT / name).read_text("utf-8"), known) for name in PAGES}
+    drawn = {name: chart(name, known) for name in CHARTS} | {"speed": views.chart(known)}
+    return out | {ROOT / "docs" / "pictures" / f"{name}.svg": svg for name, svg in drawn.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or check all files."""
     check = "--check" in (sys.argv[1:] if arguments is None else arguments)
     other = []
-    for path, text in files(study.tables()).items():
+    for path, text in files(tables()).items():
         if path.exists() and path.read_text("utf-8") == text:
             continue
         other.append(
-            f"{path.relative_to(ROOT)}: differs from docs/study/*.json, run python -m benchmarks.cited"
+            f"{path.relative_to(ROOT)}: differs from the JSON in docs, run python -m benchmarks.cited"
         )
         if not check:
             path.write_text(text, "utf-8")

@@ -230,7 +230,15 @@ def merged(paths: Sequence[Path]) -> dict[str, Any]:
         raise SystemExit("error: figures of a sample are not stored")
     rows: dict[str, dict[str, Any]] = {}
     raw: dict[str, Any] = {}
-    for number, run in enumerate(runs, 1):
+    places: dict[tuple[str, ...], int] = {}  # runs of one commit on one machine count as one
+    about = []
+    for run in runs:
+        machine = run["machine"]
+        place = tuple(str(machine[key]) for key in ("commit", "cpu", "cores"))
+        if place not in places:
+            places[place] = len(places) + 1
+            about.append({"machine": machine, "notes": run["notes"]})
+        number = places[place]
         for row in run["rows"]:
             if row["name"] in rows:
                 continue
@@ -244,5 +252,5 @@ def merged(paths: Sequence[Path]) -> dict[str, Any]:
         "rows": [rows[name] for name in order if name in rows],
         "notes": [],
         "raw": raw,
-        "runs": [{"machine": run["machine"], "notes": run["notes"]} for run in runs],
+        "runs": about,
     }

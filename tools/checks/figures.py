@@ -28,7 +28,7 @@ def check_pages_are_current() -> Iterator[str]:
     yield from page.differences(page.PAGE.read_text("utf-8"), page.runs())
     yield from (
         f"{path} is out of date"
-        for path, new in cited.files(TABLES).items()
+        for path, new in cited.files(cited.tables()).items()
         if path.read_text("utf-8") != new
     )
     for name in cited.PAGES:
