@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tagwise.apps.compare import PRESETS
 from tagwise.apps.compare.published import PAPERS, TABLES, PublishedCell, PublishedTable
 from tagwise.apps.compare.report.figures import Palette
 from tagwise.apps.compare.report.svg import Chart, Line, PlotPoint
@@ -269,7 +270,8 @@ def curves(runs: Runs) -> dict[str, str]:
 def provenance(runs: Runs) -> dict[str, Any]:
     """Return head and rows of the table of runs: commit, date, machine, CPU minutes."""
     rows = []
-    for name, run in runs.items():
+    for name in (name for name in runs if name in PRESETS):
+        run = runs[name]
         machine = run["machine"]
         about = [machine["cpu"]] if "cpu" in machine else []
         about += [f"{machine['cores']} cores"]
