@@ -297,7 +297,8 @@ def summary(store: Store) -> list[dict[str, Any]]:
                 "features": features,
                 "group": group,
                 "sentences": "all" if n is None else n,
-                "draws": len(scores),
+                "seeds": len(scores),
+                "cpu": statistics.mean(one["job_cpu"] for one in found),
                 "measure": found[0]["measure"],
                 found[0]["measure"]: statistics.mean(scores),
                 f"{found[0]['measure']}_sd": statistics.stdev(scores) if len(scores) > 1 else None,
@@ -348,6 +349,11 @@ def page(store: Store) -> dict[str, Any]:
         "about": [
             json.loads(text) for text in sorted({json.dumps(one["about"]) for one in store.results.values()})
         ],
+        "commit": ", ".join(sorted({one["about"]["commit"] for one in store.results.values()})),
+        "machine": {
+            key: next(iter(store.results.values()))["about"][key]
+            for key in ("date", "cpu", "cores", "python")
+        },
         "caption": "CRF(l2=0.1), features default on words alone, random training sentences",
         "summary": summary(store),
         "active": needed(store),
