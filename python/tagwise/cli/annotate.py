@@ -360,6 +360,7 @@ def exported(
     from tagwise.apps.annotate.folder import ProjectSettings
     from tagwise.apps.annotate.learning import trained
     from tagwise.apps.annotate.project import Work
+    from tagwise.apps.annotate.word_classes import stored_features
 
     forms = [*EXPORTS, "model"]
     if form not in forms:
@@ -373,7 +374,7 @@ def exported(
         work = open_project(corpus, folder, given, learner, features, reading)
     try:
         if form == "model":
-            trained(work, work.features, n_jobs=None).save(output)
+            trained(work, stored_features(work), n_jobs=None).save(output)
         else:
             work.save(output, form)
     finally:

@@ -4,6 +4,7 @@
     documents/0001-name.jsonl  original sentences with their original labels, "_" for a token without label
     journal.jsonl              a line per action: accept, skip, flag, reject, comment, undo, redo
     guidelines.md              optional text for annotators
+    words.classes              word classes, learned from all sentences
     token                      secret of the server, readable by the owner only
 
 It can be copied and versioned as it is. Sentences are numbered through all documents in the order in which `work.json`

@@ -115,6 +115,7 @@ class Learning:
     ) -> None:
         self._kind, self._name, self._second = learner_of(learner), learner, SECOND.get(learner, "perceptron")
         self._features, self._start, self._n_jobs = features if start is None else start.recipe, start, n_jobs
+        self._next_features = self._features  # features of the next training from scratch
         self._tagger: Any = None
         self.model = start
         self.second: Model | None = None
@@ -135,6 +136,15 @@ class Learning:
     def features(self) -> Any:
         """Features of the tagger, in a form that estimators accept."""
         return self._features
+
+    def change_features(self, features: Any) -> bool:
+        """Use other features from the next training from scratch on, and return whether one is necessary."""
+        with self._lock:
+            self._next_features = features
+            if self._tagger is None and self._thread is None:
+                self._features = features
+                return False
+            return True
 
     def rename(self, old: str, new: str | None) -> None:
         """Rename a label type in the model that learning starts from, if no other label of it has the new name."""
@@ -211,8 +221,9 @@ class Learning:
         self._settled = len(corpus)
         tagger: Any = None
         second = None
+        features = self._next_features
         if len(corpus):
-            settings = {"features": self._features, "n_jobs": self._n_jobs}
+            settings = {"features": features, "n_jobs": self._n_jobs}
             tagger = fresh(self._name, EPOCHS, **settings).fit(corpus, warm_start=self._start)
             second = fresh(self._second, 3, **settings).fit(corpus).model_
             if isinstance(tagger, OnlineTagger):
@@ -220,6 +231,7 @@ class Learning:
                 tagger.set_params(average=False)
         with self._lock:
             self._tagger, self.second, self.failed = tagger, second, None
+            self._features = features
             since, self._since = self._since or [], []
             if since:
                 for sentence, labels in since:

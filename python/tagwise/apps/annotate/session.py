@@ -28,6 +28,7 @@ from tagwise.apps.annotate.queue import FIRST, FIRST_UNSCORED, Queue
 from tagwise.apps.annotate.ranking import View, strategy_of
 from tagwise.apps.annotate.views import SHOWN
 from tagwise.apps.annotate.why import spans_of, why
+from tagwise.apps.annotate.word_classes import Stopped, can_learn, learn_classes, stored_features
 from tagwise.base.exceptions import FileError, ParameterError, TagwiseError
 from tagwise.base.files.regular import open_regular, read_regular
 from tagwise.base.parameters import meant
@@ -82,7 +83,7 @@ class Session:
             work.add_label(label)
         settings = work.settings
         self.learning = Learning(
-            settings.learner, work.features if model is None else settings.features, model, n_jobs
+            settings.learner, stored_features(work) if model is None else settings.features, model, n_jobs
         )
         self.learning.changed = self._settled
         if model is not None:
@@ -105,6 +106,9 @@ class Session:
         self._rank()
         self._ranker = threading.Thread(target=self._background, daemon=True)
         self._ranker.start()
+        self._class_learner = threading.Thread(target=self._learn_classes, daemon=True)
+        if model is None and can_learn(work):
+            self._class_learner.start()
 
     def _labels_of(self, model: Model, proposed: Sequence[str] | None) -> None:
         """Add the label types of a model to the project, all of them or the proposed ones."""
@@ -490,11 +494,27 @@ class Session:
                 found = {"queue": views.queue_rows(self, self.order()), "counts": views.counts(self)}
             self.notify("ranked", found)
 
+    def _learn_classes(self) -> None:
+        """Learn word classes from the sentences, and train again with them as features."""
+        try:
+            features = learn_classes(self.work, lambda: self._ended)
+        except Stopped:
+            return
+        except TagwiseError as error:  # labelling goes on without classes
+            self.notify(
+                "learned", {"version": self.learning.version, "curve": self.curve, "failed": str(error)}
+            )
+            return
+        if self.learning.change_features(features) and not self._ended:
+            self.learning.settle(self._corpus)
+
     def close(self) -> None:
         """Stop the threads and close the project."""
         self._ended = True
         self._wake.set()
         self._ranker.join()
+        if self._class_learner.ident is not None:
+            self._class_learner.join()
         self.learning.wait()
         self.work.close()
 
