@@ -128,6 +128,13 @@ def fresh(bench: Bench) -> None:
     assert begun(bench, bench.train, "--fresh", folder="v")["counts"]["open"] == len(TRAIN)
 
 
+@row("annotate", "--review")
+def review(bench: Bench) -> None:
+    """--review shows the labels of the file as proposals, so every sentence is open."""
+    found = begun(bench, bench.train, "--review")["counts"]
+    assert (found["open"], found["given"]) == (len(TRAIN), 0)
+
+
 @row("annotate", "--learner", "--features", "-f", "--strategy")
 def learner(bench: Bench) -> None:
     """The work folder stores the learner, the features and the strategy."""
