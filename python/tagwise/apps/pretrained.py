@@ -179,7 +179,8 @@ def corpus_digest(name: str) -> str:
     return digest.hexdigest()
 
 
-#: Stochastic descent reaches the accuracy of thirty iterations of L-BFGS on this corpus in a fraction of the time.
+#: Six epochs of stochastic descent take a tenth of the time of thirty iterations of L-BFGS. Scores are up to 0.2 points
+#: lower.
 _FEW_PASSES = {"features": "default", "l2": 0.1, "optimizer": "sgd", "max_iter": 6}
 
 TAGGERS = {
