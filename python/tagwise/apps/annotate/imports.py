@@ -11,6 +11,7 @@ import re
 import sys
 from typing import Any
 
+from tagwise.apps.annotate.folder import OUTSIDE
 from tagwise.corpus import schemes
 from tagwise.corpus.formats import UNKNOWN, open_sentences, read
 from tagwise.corpus.sentence import Corpus, Sentence
@@ -68,7 +69,7 @@ def stored_sentence(sentence: Sentence, fresh: bool = False, review: bool = Fals
         if review and schemes.has_chunks(found):
             proposed = [(one.begin, one.end, one.type) for one in schemes.spans(labels)]
         elif review:
-            proposed = [(t, t + 1, y) for t, y in enumerate(labels)]
+            proposed = [(t, t + 1, y) for t, y in enumerate(labels) if y != OUTSIDE]
     if fresh or review:
         labels = [UNKNOWN] * len(sentence)
     if proposed and not fresh:
