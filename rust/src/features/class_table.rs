@@ -26,6 +26,9 @@ pub fn normalized(text: &str, ignore_case: bool, out: &mut String) {
     }
 }
 
+/// Words or shapes of each class.
+pub type Members = Vec<Vec<String>>;
+
 /// Words and shapes of unknown words, and the path of the class of each.
 #[derive(Debug)]
 pub struct ClassTable {
@@ -102,7 +105,7 @@ impl ClassTable {
     }
 
     /// Return the arguments of `new`.
-    pub fn arguments(&self) -> (Vec<String>, Vec<Vec<String>>, Vec<Vec<String>>, bool) {
+    pub fn arguments(&self) -> (Vec<String>, Members, Members, bool) {
         let listed = |column: &Column, class: &[u32]| {
             let mut lists = vec![Vec::new(); self.paths.len()];
             class.iter().enumerate().for_each(|(i, &c)| lists[c as usize].push(column.text(i).to_owned()));
