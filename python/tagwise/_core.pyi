@@ -89,6 +89,7 @@ __all__ = [
     "feasible",
     "force",
     "name_paths",
+    "normalized_words",
     "once_kbest",
     "once_marginals",
     "order_marginals",
