@@ -161,3 +161,21 @@ def test_damaged_classes_are_an_error_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=r"words\.classes"):
         word_classes.stored_features(work)
     work.close()
+
+
+def test_errors_of_learning_are_shown_and_labelling_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk, for example, costs the classes only."""
+
+    def full(*_: Any) -> None:
+        raise ModelFileError("words.classes: no space left on device")
+
+    monkeypatch.setattr(tw.WordClasses, "save_sets", staticmethod(full))
+    session = Session(project(tmp_path / "work"))
+    until(lambda: session.learning.failed is not None)
+    assert "no space left" in str(session.learning.failed)
+    session.accept(0, [{"begin": 0, "end": 1, "label": "PER"}])
+    assert session.learning.model is not None
+    assert not columns_of(session.learning.features)
+    session.close()
