@@ -500,10 +500,9 @@ class Session:
             features = learn_classes(self.work, lambda: self._ended)
         except Stopped:
             return
-        except TagwiseError as error:  # labelling goes on without classes
-            self.notify(
-                "learned", {"version": self.learning.version, "curve": self.curve, "failed": str(error)}
-            )
+        except Exception as error:  # shown to the user. Labelling continues without classes.
+            self.learning.failed = f"{type(error).__name__}: {error}"
+            self._settled()
             return
         if self.learning.change_features(features) and not self._ended:
             self.learning.settle(self._corpus)
