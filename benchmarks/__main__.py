@@ -42,6 +42,7 @@ BENCHMARKS = {
     "serve": "/tag over loopback vs. python-crfsuite in a Starlette handler",
     "determinism": "model files for 1, 2 and 4 threads",
     "digests": "digests of the model files of every learner, which refactoring must not change",
+    "examples": "scores of the example programs and of the most frequent label",
     "online_speed": "epochs of the online learners vs. ap and pa of CRFsuite",
     "online": "the online paper's tables and figures: learners, k, costs, epochs, shards",
 }

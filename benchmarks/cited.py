@@ -31,6 +31,7 @@ PAGES = (
     "docs/comparison.md",
     "docs/howto/choose-learner.md",
     "docs/papers.md",
+    "docs/start/examples.md",
     "docs/paper.md",
     *(path.relative_to(ROOT).as_posix() for path in study.pages()),
 )

@@ -47,7 +47,7 @@ class CellRunner(Protocol):
 
 
 def available_memory() -> int:
-    """Return the bytes of memory available now, or 4 GiB if the system does not report them."""
+    """Return the bytes of memory available now, or `4 GiB` if the system does not report them."""
     try:
         with open("/proc/meminfo", encoding="ascii") as info:
             for line in info:

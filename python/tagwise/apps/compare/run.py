@@ -60,7 +60,7 @@ def run(
         data: Corpora by name.
         cache: Cache of results. None keeps them in memory.
         workers: Number of processes that train at the same time. 0 trains in this process.
-        memory: Bytes for all processes together, which limits their number by an estimate. None allows 80 % of the
+        memory: Bytes for all processes together, which limits their number by an estimate. None allows `80 %` of the
             available memory. A cell whose process dies is reported as failed.
         n_jobs: Number of threads per process.
         callbacks: Functions to call after each iteration of a cell, if cells are trained in this process.

@@ -68,7 +68,7 @@ def built(keys: Sequence[bytes], values: Sequence[int]) -> NDArray[np.void]:
 
     Siblings are placed depth first. A group of codes goes to the first free unit, from `after` on, where its first code
     fits, no other group has the base, and the units of all other codes are free. `after` is the first free unit that
-    was found, or the place of the group if 95 % of the units before it were taken.
+    was found, or the place of the group if `95 %` of the units before it were taken.
     """
     taken, used = bytearray(8192), bytearray(8192)
     base, check = {0: 1}, {}

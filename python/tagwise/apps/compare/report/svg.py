@@ -65,7 +65,7 @@ def draw_mark(shape: str, x: float, y: float, colour: str, *, hollow: bool = Fal
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return round numbers inside an interval, in steps of 1, 2 or 5 times a power of ten.
+    """Return round numbers inside an interval. The step is a power of ten, or two or five of them.
 
     >>> ticks(0, 10)
     [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
@@ -81,7 +81,7 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 times powers of ten inside an interval, thinned if there are many."""
+    """Return powers of ten, also multiplied by 2 and 5, inside an interval, thinned if there are many."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1, 2, 5), (1, 3), (1,)):
         found = [m * 10.0**p for p in powers for m in factors if low * 0.999 <= m * 10.0**p <= high * 1.001]
