@@ -16,7 +16,8 @@ from tools.checks import ROOT
 
 _NUMBER = r"(?<![\w.,-])\d[\d,]*(?:\.\d+)?"
 _TIME = r"ns|µs|ms|s|seconds?|minutes?|hours?"
-_UNIT = rf"(?:{_TIME}|[kMG]i?B|%(?!\s(?:bootstrap|confidence))|percent|points?|tokens/s|(?:tokens|sentences) per second)"
+_LEVEL = r"(?!\s(?:bootstrap|confidence))"  # of an interval, which is a setting
+_UNIT = rf"(?:{_TIME}|[kMG]i?B|%{_LEVEL}|percent|points?|tokens/s|(?:tokens|sentences) per second)"
 FIGURES = {
     "quantity": rf"{_NUMBER}(?:\s|-|&nbsp;)?{_UNIT}(?![\w/])",
     "ratio": rf"{_NUMBER}\s?(?:x|times)(?!\w)(?!\s*\d)",

@@ -50,8 +50,8 @@ class Checkpoint:
 
     Args:
         path: Path of the file.
-        every: Interval: a number of iterations (epochs), or a time such as `"30s"`, `"5m"` or `"1h"`. Raise it if writing
-            large models takes long.
+        every: Interval: a number of iterations (epochs), or a time such as `"30s"`, `"5m"` or `"1h"`. Raise it if
+            writing large models takes long.
         resume: Resume from the file if it exists. Set it to True to be able to repeat the same command after a crash.
 
     >>> import tagwise as tw
