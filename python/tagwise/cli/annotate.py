@@ -23,6 +23,7 @@ from tagwise.cli.files import (
 )
 from tagwise.cli.help import DATA, LEARNER, Command
 from tagwise.cli.models import load_model
+from tagwise.cli.options import COUNT, option
 from tagwise.corpus import schemes
 from tagwise.corpus.sentence import Corpus
 
@@ -129,145 +130,73 @@ def run_simulation(
 
 @click.command(cls=Command)
 @click.argument("corpus", metavar="[CORPUS|FILE]", required=False)
-@click.option(
-    "--work",
-    "folder",
-    metavar="DIR",
-    show_default="FILE.annotate",
-    help="Folder that keeps the labels.",
-    panel=DATA,
+@option("--work DIR", "Folder that keeps the labels.", DATA, name="folder", show_default="FILE.annotate")
+@option("--labels NAMES", "Types of labels, such as PER,LOC. More can be added in the browser.", DATA)
+@option(
+    "--patterns FILE",
+    "Terms that pre-label sentences: a label, a tab and a term per line, or Prodigy's JSONL.",
+    DATA,
 )
-@click.option(
-    "--labels",
-    metavar="NAMES",
-    help="Types of labels, such as PER,LOC. More can be added in the browser.",
-    panel=DATA,
-)
-@click.option(
-    "--patterns",
-    metavar="FILE",
-    help="Terms that pre-label sentences: a label, a tab and a term per line, or Prodigy's JSONL.",
-    panel=DATA,
-)
-@click.option(
-    "--guidelines",
-    metavar="FILE",
+@option(
+    "--guidelines FILE",
+    "Markdown file to show beside the sentences.",
+    DATA,
     show_default="guidelines.md of the folder",
-    help="Markdown file to show beside the sentences.",
-    panel=DATA,
 )
-@click.option("--dev", metavar="DEV", help="Labelled corpus to score while you label.", panel=DATA)
-@click.option("--fresh", is_flag=True, help="Ignore labels that the sentences already have.", panel=DATA)
-@click.option(
-    "--review",
-    is_flag=True,
-    help="Show labels that the sentences already have as proposals to check.",
-    panel=DATA,
-)
+@option("--dev DEV", "Labelled corpus to score while you label.", DATA)
+@option("--fresh", "Ignore labels that the sentences already have.", DATA)
+@option("--review", "Show labels that the sentences already have as proposals to check.", DATA)
 @corpus_options
 @text_options
-@click.option(
-    "--model",
-    metavar="MODEL",
-    help="Model that proposes labels from the start and learns from your corrections.",
-    panel=LEARNER,
+@option(
+    "--model MODEL", "Model that proposes labels from the start and learns from your corrections.", LEARNER
 )
-@click.option(
-    "--map-labels",
-    "mapping",
-    metavar="OLD=NEW",
-    help="New names of the model's labels, such as person=PER,place=LOC. Its other labels are not proposed.",
-    panel=LEARNER,
+@option(
+    "--map-labels OLD=NEW",
+    "New names of the model's labels, such as person=PER,place=LOC. Its other labels are not proposed.",
+    LEARNER,
+    name="mapping",
 )
-@click.option(
-    "--learner",
-    metavar="NAME",
-    default="mira",
-    show_default=True,
-    help="Online learner, or crf.",
-    panel=LEARNER,
+@option("--learner NAME", "Online learner, or crf.", LEARNER, default="mira")
+@option("-f --features SET", "Feature set, as for tagwise train.", LEARNER, default="default")
+@option(
+    "--strategy NAME",
+    "Order of sentences: margin, span, committee, diversity, order. With --simulate, a list such as margin,span.",
+    LEARNER,
 )
-@click.option(
-    "-f",
-    "--features",
-    metavar="SET",
-    default="default",
-    show_default=True,
-    help="Feature set, as for tagwise train.",
-    panel=LEARNER,
-)
-@click.option(
-    "--strategy",
-    metavar="NAME",
-    help="Order of sentences: margin, span, committee, diversity, order. With --simulate, a list such as margin,span.",
-    panel=LEARNER,
-)
-@click.option(
-    "--host",
-    metavar="ADDRESS",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to listen on.",
-    panel=SERVER,
-)
-@click.option(
-    "--port",
+@option("--host ADDRESS", "Address to listen on.", SERVER, default="127.0.0.1")
+@option(
+    "--port N",
+    "Port to listen on. 0 chooses a free one.",
+    SERVER,
     type=click.IntRange(0, 65535),
-    metavar="N",
     default=8765,
-    show_default=True,
-    help="Port to listen on. 0 chooses a free one.",
-    panel=SERVER,
 )
-@click.option(
-    "--export",
-    "export",
-    metavar="FORMAT",
-    help="Write the labelled sentences to -o in this format (conll, spans, conllu, jsonl), marks and comments (notes), "
+@option(
+    "--export FORMAT",
+    "Write the labelled sentences to -o in this format (conll, spans, conllu, jsonl), marks and comments (notes), "
     "or a model trained on them (model), and exit. The browser page may stay open.",
-    panel=OTHER,
+    OTHER,
+    name="export",
 )
-@click.option("--agreement", metavar="FILE", help="Compare the labels of two files and exit.", panel=OTHER)
-@click.option(
+@option("--agreement FILE", "Compare the labels of two files and exit.", OTHER)
+@option(
     "--simulate",
-    is_flag=True,
-    help="Simulate labelling of a corpus that has labels, print how many sentences each strategy needs, and exit.",
-    panel=OTHER,
+    "Simulate labelling of a corpus that has labels, print how many sentences each strategy needs, and exit.",
+    OTHER,
 )
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=1,
-    show_default=True,
-    help="With --simulate, number of random starts.",
-    panel=OTHER,
+@option("--seeds N", "With --simulate, number of random starts.", OTHER, type=COUNT, default=1)
+@option(
+    "--max-iter N", "With --simulate, maximum number of epochs of training.", OTHER, type=COUNT, default=8
 )
-@click.option(
-    "--max-iter",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=8,
-    show_default=True,
-    help="With --simulate, maximum number of epochs of training.",
-    panel=OTHER,
-)
-@click.option(
-    "--growth",
+@option(
+    "--growth X",
+    "With --simulate, growth of the labelled part per step.",
+    OTHER,
     type=click.FloatRange(min=1.0, min_open=True),
-    metavar="X",
     default=1.2,
-    show_default=True,
-    help="With --simulate, growth of the labelled part per step.",
-    panel=OTHER,
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    help="File for --export, or for the learning curve (SVG) of --simulate.",
-    panel=OTHER,
-)
+@option("-o --output FILE", "File for --export, or for the learning curve (SVG) of --simulate.", OTHER)
 @debug_option
 def annotate(
     corpus: str | None,

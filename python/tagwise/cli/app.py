@@ -7,8 +7,7 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import rich_click as click
 from click import exceptions
@@ -19,6 +18,7 @@ from tagwise.base.exceptions import InternalError, TagwiseError
 from tagwise.base.terminal import visible
 from tagwise.cli.completion import suggest
 from tagwise.cli.help import CONFIG, HELP, Command, Context, in_options
+from tagwise.cli.options import option
 
 # Success is 0. Code 2 is click's code for wrong usage. It also means unusable files, data or models. Code 1 is a
 # failure of the machine (out of memory, full disk) or of tagwise itself.
@@ -26,8 +26,6 @@ EXIT_FAILED = 1
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
 EXIT_CLOSED_PIPE = 141
-
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 _DEBUG = "tagwise.debug"
 
@@ -37,18 +35,15 @@ def _remember_debug(context: click.Context, _: click.Parameter, value: bool) -> 
         context.find_root().meta[_DEBUG] = True
 
 
-def debug_option(command: Decorated) -> Decorated:
-    """Add ``--debug`` to a command."""
-    option = click.option(
-        "--debug",
-        is_flag=True,
-        expose_value=False,
-        is_eager=True,
-        callback=_remember_debug,
-        help="Show the traceback of an error.",
-        panel=HELP,
-    )
-    return option(command)
+#: ``--debug``, an option of every command.
+debug_option = option(
+    "--debug",
+    "Show the traceback of an error.",
+    HELP,
+    callback=_remember_debug,
+    expose_value=False,
+    is_eager=True,
+)
 
 
 def say(message: str) -> None:

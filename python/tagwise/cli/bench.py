@@ -17,6 +17,7 @@ from tagwise.base.parameters import cores
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import n_jobs_option
 from tagwise.cli.help import DATA, LEARNER, Command
+from tagwise.cli.options import COUNT, option
 
 
 def median_seconds(work: Callable[[], Any], times: int = 5) -> float:
@@ -30,27 +31,9 @@ def median_seconds(work: Callable[[], Any], times: int = 5) -> float:
 
 
 @click.command(cls=Command)
-@click.option(
-    "-f", "--features", metavar="SET", default="S3", show_default=True, help="Feature set.", panel=DATA
-)
-@click.option(
-    "--sentences",
-    type=click.IntRange(min=1),
-    default=3000,
-    metavar="N",
-    show_default=True,
-    help="Number of training sentences, taken from ewt-pos.",
-    panel=DATA,
-)
-@click.option(
-    "--max-iter",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=20,
-    show_default=True,
-    help="Number of training iterations.",
-    panel=LEARNER,
-)
+@option("-f --features SET", "Feature set.", DATA, default="S3")
+@option("--sentences N", "Number of training sentences, taken from ewt-pos.", DATA, type=COUNT, default=3000)
+@option("--max-iter N", "Number of training iterations.", LEARNER, type=COUNT, default=20)
 @n_jobs_option
 @debug_option
 def bench(features: str, sentences: int, max_iter: int, n_jobs: int | None) -> None:

@@ -18,6 +18,7 @@ from tagwise.base.terminal import pair_table, visible
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import PARTS, bundled_corpus, check_output, n_jobs_option, read_sentences
 from tagwise.cli.help import DATA, LEARNER, OUTPUT, Command
+from tagwise.cli.options import COUNT, option
 from tagwise.corpus.bundled import list_corpora, load_corpus
 from tagwise.corpus.formats import FORMATS
 from tagwise.features.derived_columns import Features
@@ -152,43 +153,33 @@ def _word_facts(classes: WordClasses, word: str, top: int) -> dict[str, Any]:
 
 @click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILES...")
-@click.option(
-    "--format",
-    "form",
+@option(
+    "--format FORMAT",
+    f"File format: {', '.join(FORMATS)}. Labels are not read.",
+    DATA,
+    name="form",
     type=click.Choice(FORMATS),
-    metavar="FORMAT",
     show_default="by name and content",
-    help=f"File format: {', '.join(FORMATS)}. Labels are not read.",
-    panel=DATA,
 )
-@click.option("--ignore-case", is_flag=True, help="Treat Apple and apple as one word.", panel=DATA)
-@click.option("-o", "--output", metavar="FILE", required=True, help="File of classes to write.", panel=OUTPUT)
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.", panel=OUTPUT)
-@click.option(
-    "--classes",
+@option("--ignore-case", "Treat Apple and apple as one word.", DATA)
+@option("-o --output FILE", "File of classes to write.", OUTPUT, required=True)
+@option("-q --quiet", "Print no progress and no summary.", OUTPUT)
+@option(
+    "--classes N",
+    "Number of classes. Several numbers (32,256,1000), or several, learn several sets for one file.",
+    LEARNER,
     type=Sizes(),
-    metavar="N",
     show_default="3 times the root of the words, at most 1000",
-    help="Number of classes. Several numbers (32,256,1000), or several, learn several sets for one file.",
-    panel=LEARNER,
 )
-@click.option(
-    "--min-count",
-    type=click.IntRange(min=1),
-    metavar="N",
+@option(
+    "--min-count N",
+    "Words that occur less often have the class of their shape.",
+    LEARNER,
+    type=COUNT,
     default=2,
-    show_default=True,
-    help="Words that occur less often have the class of their shape.",
-    panel=LEARNER,
 )
-@click.option(
-    "--passes",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=10,
-    show_default=True,
-    help="Maximum number of sweeps over all words.",
-    panel=LEARNER,
+@option(
+    "--passes N", "Maximum number of sweeps over all words.", LEARNER, type=click.IntRange(min=0), default=10
 )
 @n_jobs_option
 @debug_option

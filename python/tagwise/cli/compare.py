@@ -47,6 +47,7 @@ from tagwise.cli.files import (
     require,
 )
 from tagwise.cli.help import DATA, HELP, MACHINE, OUTPUT, RESUMING, Command, command_line, in_options
+from tagwise.cli.options import COUNT, option
 from tagwise.corpus.sentence import Corpus
 from tagwise.features.derived_columns import parse_features
 
@@ -281,179 +282,133 @@ class PresetOrFile(_Choice):
 
 @click.command(cls=Command)
 @click.argument("preset", metavar="[PRESET|FILE]", type=PresetOrFile(list(PRESETS)), default="bundled")
-@click.option(
-    "--corpus",
-    "names",
-    metavar="NAME",
-    multiple=True,
-    help="Bundled corpus to train and score on. Repeatable.",
-    panel=DATA,
+@option(
+    "--corpus NAME", "Bundled corpus to train and score on. Repeatable.", DATA, name="names", multiple=True
 )
-@click.option("--train", metavar="FILE", help="Training corpus of your own. Requires --test.", panel=DATA)
-@click.option("--test", metavar="FILE", help="Corpus to score on. Requires --train.", panel=DATA)
-@click.option(
-    "--dev",
-    "dev_file",
-    metavar="FILE",
-    help="Development corpus. It is scored after every iteration, and the best iteration is kept.",
-    panel=DATA,
+@option("--train FILE", "Training corpus of your own. Requires --test.", DATA)
+@option("--test FILE", "Corpus to score on. Requires --train.", DATA)
+@option(
+    "--dev FILE",
+    "Development corpus. It is scored after every iteration, and the best iteration is kept.",
+    DATA,
+    name="dev_file",
 )
-@click.option(
-    "--columns",
-    metavar="NAMES",
-    help="Names of the columns of your files, such as word,pos,label.",
-    panel=DATA,
-)
+@option("--columns NAMES", "Names of the columns of your files, such as word,pos,label.", DATA)
 @encoding_option
 @label_options
-@click.option(
-    "--size",
-    "sizes",
-    type=click.IntRange(min=1),
-    metavar="N",
+@option(
+    "--size N",
+    "Number of training sentences. Repeat for a learning curve.",
+    DATA,
+    name="sizes",
+    type=COUNT,
     multiple=True,
-    help="Number of training sentences. Repeat for a learning curve.",
-    panel=DATA,
 )
-@click.option(
-    "--learner",
-    "learners",
-    metavar="NAME",
+@option(
+    "--learner NAME",
+    "Learner to compare, with parameters in brackets if needed: 'mira(k=10)'. Repeatable.",
+    LEARNERS,
+    name="learners",
     multiple=True,
-    help="Learner to compare, with parameters in brackets if needed: 'mira(k=10)'. Repeatable.",
-    panel=LEARNERS,
 )
-@click.option(
-    "--loss",
-    "losses",
-    metavar="NAME",
+@option(
+    "--loss NAME",
+    "Loss function of the learners that have one. Repeatable.",
+    LEARNERS,
+    name="losses",
     multiple=True,
-    help="Loss function of the learners that have one. Repeatable.",
-    panel=LEARNERS,
 )
-@click.option(
-    "-f",
-    "--features",
-    metavar="SET",
+@option(
+    "-f --features SET",
+    "Feature set, as for tagwise train, or default+classes for word classes of the corpus. Repeatable.",
+    LEARNERS,
     multiple=True,
-    help="Feature set, as for tagwise train, or default+classes for word classes of the corpus. Repeatable.",
-    panel=LEARNERS,
 )
-@click.option(
-    "--set",
-    "settings",
-    metavar="NAME=VALUE",
+@option(
+    "--set NAME=VALUE",
+    "Parameter for all learners that have it. Repeatable.",
+    LEARNERS,
+    name="settings",
     multiple=True,
     callback=check_settings,
-    help="Parameter for all learners that have it. Repeatable.",
-    panel=LEARNERS,
 )
-@click.option(
-    "--tune",
-    "grid",
-    metavar="NAME=LIST",
+@option(
+    "--tune NAME=LIST",
+    "Choose the value of a parameter from a list such as l2=0.1,1, for all learners that have it. Repeat for a "
+    "grid. Values are scored on the dev parts, or by cross-validation if a corpus has none.",
+    LEARNERS,
+    name="grid",
     multiple=True,
     callback=check_grid,
-    help="Choose the value of a parameter from a list such as l2=0.1,1, for all learners that have it. Repeat for a "
-    "grid. Values are scored on the dev parts, or by cross-validation if a corpus has none.",
-    panel=LEARNERS,
 )
-@click.option(
-    "--folds",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help=f"Number of folds for the cross-validation of FILE. Without FILE and with --tune, score on N of {HELD_OUT} "
+@option(
+    "--folds N",
+    f"Number of folds for the cross-validation of FILE. Without FILE and with --tune, score on N of {HELD_OUT} "
     "folds of the training sentences instead of the dev parts.",
-    panel=LEARNERS,
+    LEARNERS,
+    type=COUNT,
 )
-@click.option(
-    "--max-iter",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Maximum number of iterations.",
-    panel=LEARNERS,
+@option("--max-iter N", "Maximum number of iterations.", LEARNERS, type=COUNT)
+@option(
+    "--seeds N",
+    "Number of runs with different seeds. The table shows mean and standard deviation.",
+    LEARNERS,
+    type=COUNT,
 )
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Number of runs with different seeds. The table shows mean and standard deviation.",
-    panel=LEARNERS,
-)
-@click.option(
-    "--against", metavar="NAME", help="Test the other learners for differences from this one.", panel=OUTPUT
-)
-@click.option(
-    "--risks",
+@option("--against NAME", "Test the other learners for differences from this one.", OUTPUT)
+@option(
+    "--risks K",
+    "Rank gold paths among the K best ones, and report rank risk and margins.",
+    OUTPUT,
     type=click.IntRange(min=2),
-    metavar="K",
-    help="Rank gold paths among the K best ones, and report rank risk and margins.",
-    panel=OUTPUT,
 )
-@click.option(
-    "-o",
-    "--output",
-    "outputs",
-    metavar="FILE",
+@option(
+    "-o --output FILE",
+    "Also write the table to a file: .csv, .json, .md or .tex. Repeatable.",
+    OUTPUT,
+    name="outputs",
     multiple=True,
     callback=check_outputs,
-    help="Also write the table to a file: .csv, .json, .md or .tex. Repeatable.",
-    panel=OUTPUT,
 )
-@click.option(
-    "--report",
-    metavar="FILE",
-    help="Also write an HTML page: the answer, tables, curves, errors, and models compared by sentence.",
-    panel=OUTPUT,
+@option(
+    "--report FILE",
+    "Also write an HTML page: the answer, tables, curves, errors, and models compared by sentence.",
+    OUTPUT,
 )
-@click.option(
-    "--wide", is_flag=True, help="Show all columns, even if the terminal is narrower.", panel=OUTPUT
-)
-@click.option(
-    "--cache",
-    "folder",
-    metavar="DIR",
+@option("--wide", "Show all columns, even if the terminal is narrower.", OUTPUT)
+@option(
+    "--cache DIR",
+    "Folder that keeps results between runs.",
+    RESUMING,
+    name="folder",
     show_default="the user's cache",
-    help="Folder that keeps results between runs.",
-    panel=RESUMING,
 )
-@click.option(
-    "--fresh", is_flag=True, help="Train everything again, and do not use the cache.", panel=RESUMING
-)
-@click.option(
-    "--workers",
+@option("--fresh", "Train everything again, and do not use the cache.", RESUMING)
+@option(
+    "--workers N",
+    "Number of rows to train at the same time, each in its own process. 0 trains in this process.",
+    MACHINE,
     type=click.IntRange(min=0),
-    metavar="N",
     show_default="all cores",
-    help="Number of rows to train at the same time, each in its own process. 0 trains in this process.",
-    panel=MACHINE,
 )
-@click.option(
-    "--n-jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
+@option(
+    "--n-jobs N",
+    "Number of threads per process.",
+    MACHINE,
+    type=COUNT,
     show_default="1 if --workers is above 1",
-    help="Number of threads per process.",
-    panel=MACHINE,
 )
-@click.option(
-    "--memory",
-    metavar="SIZE",
-    callback=parse_memory,
-    help="Memory for all processes together, such as 8G.",
-    panel=MACHINE,
-)
+@option("--memory SIZE", "Memory for all processes together, such as 8G.", MACHINE, callback=parse_memory)
 @backend_option("Train on this machine (local) or on a Ray cluster (ray).", MACHINE, "local")
 @address_option(MACHINE)
-@click.option(
+@option(
     "--list",
-    "listed",
-    is_flag=True,
+    "List the presets and exit.",
+    HELP,
+    name="listed",
+    callback=list_presets,
     is_eager=True,
     expose_value=False,
-    callback=list_presets,
-    help="List the presets and exit.",
-    panel=HELP,
 )
 @debug_option
 def compare(

@@ -18,6 +18,7 @@ from tagwise.cli.files import (
     with_mapped,
 )
 from tagwise.cli.help import OUTPUT, Command
+from tagwise.cli.options import option
 from tagwise.corpus.formats import FORMATS, write
 from tagwise.corpus.schemes import convert as convert_labels
 from tagwise.corpus.schemes import scheme_name
@@ -82,27 +83,20 @@ def convert_model(source: str, target: str, form: str | None, corpus: bool) -> N
 @click.argument("target", metavar="[OUT]", default="-")
 @corpus_options
 @label_options
-@click.option(
-    "--to",
-    "target_format",
+@option(
+    "--to FORMAT",
+    f"Format of OUT. For a corpus: {', '.join(FORMATS)}. For a model: {', '.join(MODELS)}.",
+    OUTPUT,
+    name="target_format",
     type=click.Choice([*FORMATS, *MODELS]),
-    metavar="FORMAT",
     show_default="by the name of OUT",
-    help=f"Format of OUT. For a corpus: {', '.join(FORMATS)}. For a model: {', '.join(MODELS)}.",
-    panel=OUTPUT,
 )
-@click.option(
-    "--scheme",
-    metavar="NAME",
-    help="Convert labels to this scheme: IOB1, IOB2, IOE1, IOE2, IOBES or BILOU.",
-    panel=OUTPUT,
-)
-@click.option(
-    "--from-scheme",
-    metavar="NAME",
+@option("--scheme NAME", "Convert labels to this scheme: IOB1, IOB2, IOE1, IOE2, IOBES or BILOU.", OUTPUT)
+@option(
+    "--from-scheme NAME",
+    "With --scheme, label scheme of the input.",
+    OUTPUT,
     show_default="any, as conlleval reads it",
-    help="With --scheme, label scheme of the input.",
-    panel=OUTPUT,
 )
 @debug_option
 def convert(

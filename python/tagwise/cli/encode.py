@@ -23,6 +23,7 @@ from tagwise.cli.files import (
     workers_option,
 )
 from tagwise.cli.help import DATA, LARGE, OUTPUT, Command
+from tagwise.cli.options import COUNT, option
 from tagwise.dataset.shards.encode import SHARD_TOKENS, Encoded
 from tagwise.dataset.shards.encode import encode as encode_files
 from tagwise.dataset.shards.files import memory_of
@@ -42,46 +43,28 @@ def parse_memory(_: click.Context, __: click.Parameter, text: str | None) -> int
 @click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILES...")
 @corpus_options
-@click.option(
-    "-f",
-    "--features",
-    metavar="SET",
+@option(
+    "-f --features SET",
+    "Features, as for tagwise train. They are computed here and stored in the shards.",
+    DATA,
     default="default",
-    show_default=True,
-    help="Features, as for tagwise train. They are computed here and stored in the shards.",
-    panel=DATA,
 )
-@click.option(
-    "--classes",
-    is_flag=True,
-    help="Learn word classes from the words of FILES first, and add them to the features.",
-    panel=DATA,
-)
-@click.option(
-    "-o",
-    "--output",
-    metavar="DIR",
-    required=True,
-    help="Folder of the shards, created if needed.",
-    panel=OUTPUT,
-)
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.", panel=OUTPUT)
-@click.option(
-    "--shard-tokens",
-    type=click.IntRange(min=1),
-    metavar="N",
+@option("--classes", "Learn word classes from the words of FILES first, and add them to the features.", DATA)
+@option("-o --output DIR", "Folder of the shards, created if needed.", OUTPUT, required=True)
+@option("-q --quiet", "Print no progress and no summary.", OUTPUT)
+@option(
+    "--shard-tokens N",
+    "Number of tokens per shard. The weights of a model depend on it in their last digits.",
+    LARGE,
+    type=COUNT,
     default=SHARD_TOKENS,
-    show_default=True,
-    help="Number of tokens per shard. The weights of a model depend on it in their last digits.",
-    panel=LARGE,
 )
-@click.option(
-    "--memory",
-    metavar="SIZE",
-    callback=parse_memory,
-    help="Maximum memory for the sentences of a shard and for the vocabulary, such as 500M or 2G. Encoding stops with "
+@option(
+    "--memory SIZE",
+    "Maximum memory for the sentences of a shard and for the vocabulary, such as 500M or 2G. Encoding stops with "
     "an error if it needs more.",
-    panel=LARGE,
+    LARGE,
+    callback=parse_memory,
 )
 @backend_option("Encode in this process (local) or on a Ray cluster, file by file (ray).", LARGE, "local")
 @address_option(LARGE)

@@ -13,6 +13,7 @@ from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, label_options, read_corpus
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, load_model
+from tagwise.cli.options import COUNT, option
 
 
 @click.command(cls=Command)
@@ -20,25 +21,11 @@ from tagwise.cli.models import function_options, load_model
 @click.argument("source", metavar="FILE")
 @corpus_options
 @label_options
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=10,
-    show_default=True,
-    help="Number of kinds of errors to show.",
-    panel=OUTPUT,
+@option("--top N", "Number of kinds of errors to show.", OUTPUT, type=COUNT, default=10)
+@option(
+    "--examples N", "Number of errors to show of each kind.", OUTPUT, type=click.IntRange(min=0), default=3
 )
-@click.option(
-    "--examples",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=3,
-    show_default=True,
-    help="Number of errors to show of each kind.",
-    panel=OUTPUT,
-)
-@click.option("--json", "as_json", is_flag=True, help="Print all errors as JSON.", panel=OUTPUT)
+@option("--json", "Print all errors as JSON.", OUTPUT, name="as_json")
 @function_options
 @debug_option
 def errors(

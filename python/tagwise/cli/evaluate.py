@@ -14,6 +14,7 @@ from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, label_options, read_corpus
 from tagwise.cli.help import MODEL, OUTPUT, Command
 from tagwise.cli.models import function_options, load_model, names_model, need_probabilities
+from tagwise.cli.options import option
 from tagwise.corpus.sentence import Corpus
 from tagwise.evaluation.metrics import Report
 from tagwise.evaluation.thresholds import Threshold
@@ -87,30 +88,28 @@ def _scored(
 @click.argument("second", metavar="[PREDICTED|TEST]", required=False)
 @corpus_options
 @label_options
-@click.option(
-    "--confusion",
+@option(
+    "--confusion N",
+    "Also show the N most frequent confusions of two labels.",
+    OUTPUT,
     type=click.IntRange(min=0),
-    metavar="N",
     default=0,
-    help="Also show the N most frequent confusions of two labels.",
-    panel=OUTPUT,
+    show_default=False,
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.", panel=OUTPUT)
-@click.option(
-    "--min-probability",
+@option("--json", "Print the scores as JSON.", OUTPUT, name="as_json")
+@option(
+    "--min-probability P",
+    "Drop spans with a probability below P, as tagwise tag does (crf, memm).",
+    MODEL,
     type=click.FloatRange(0.0, 1.0),
-    metavar="P",
-    help="Drop spans with a probability below P, as tagwise tag does (crf, memm).",
-    panel=MODEL,
 )
-@click.option(
-    "--threshold",
-    "goal",
-    metavar="GOAL",
-    callback=_goal,
-    help="Choose --min-probability on this corpus: precision=0.7 for the highest recall at that precision, beta=0.5 "
+@option(
+    "--threshold GOAL",
+    "Choose --min-probability on this corpus: precision=0.7 for the highest recall at that precision, beta=0.5 "
     "for the best F-beta score (beta=1 is F1).",
-    panel=MODEL,
+    MODEL,
+    name="goal",
+    callback=_goal,
 )
 @function_options
 @debug_option

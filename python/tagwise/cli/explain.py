@@ -15,6 +15,7 @@ from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, load_model
+from tagwise.cli.options import COUNT, option
 from tagwise.corpus import pretokenized
 from tagwise.corpus.sentence import Sentence
 from tagwise.corpus.text.tokenizer import Tokenizer
@@ -52,31 +53,21 @@ def sentence_of(tagger: Any, text: str) -> Any:
 @click.command(cls=Command)
 @click.argument("model", metavar="MODEL")
 @click.argument("text", metavar="TEXT")
-@click.option(
-    "--token",
-    type=click.IntRange(min=1),
-    metavar="N",
+@option(
+    "--token N",
+    "Explain only the token at this position, counted from 1.",
+    "Question",
+    type=COUNT,
     show_default="every token",
-    help="Explain only the token at this position, counted from 1.",
-    panel="Question",
 )
-@click.option(
-    "--against",
-    metavar="LABEL",
+@option(
+    "--against LABEL",
+    "With --token, compare the predicted label with this one.",
+    "Question",
     show_default="the second best",
-    help="With --token, compare the predicted label with this one.",
-    panel="Question",
 )
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=5,
-    show_default=True,
-    help="Number of features to show per token.",
-    panel=OUTPUT,
-)
-@click.option("--json", "as_json", is_flag=True, help="Print all features as JSON.", panel=OUTPUT)
+@option("--top N", "Number of features to show per token.", OUTPUT, type=COUNT, default=5)
+@option("--json", "Print all features as JSON.", OUTPUT, name="as_json")
 @function_options
 @debug_option
 def explain(

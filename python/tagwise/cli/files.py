@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, cast
 
 import rich_click as click
 from click import get_current_context
@@ -16,6 +16,7 @@ from tagwise.base.extensions import backends
 from tagwise.base.parameters import meant
 from tagwise.base.writing import check_writable
 from tagwise.cli.help import DATA, MACHINE
+from tagwise.cli.options import COUNT, Decorated, option, together
 from tagwise.corpus.bundled import list_corpora, load_corpus
 from tagwise.corpus.columns import LABELS
 from tagwise.corpus.formats import FORMATS, open_sentences
@@ -26,8 +27,6 @@ from tagwise.corpus.text.spans import POLICIES
 
 PARTS = ("train", "dev", "test")
 MAGIC = b"tagwise\n"
-
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def require(needed: str, met: bool, **options: Any) -> None:
@@ -45,37 +44,6 @@ def check_output(path: str, option: str = "--output") -> None:
         raise click.BadParameter(str(error), param_hint=option) from error
 
 
-def corpus_options(command: Decorated) -> Decorated:
-    """Add the options for reading a corpus."""
-    for option in (
-        click.option(
-            "--format",
-            "form",
-            type=click.Choice(FORMATS),
-            metavar="FORMAT",
-            show_default="by name and content",
-            help=f"File format: {', '.join(FORMATS)}.",
-            panel=DATA,
-        ),
-        click.option(
-            "--label",
-            metavar="NAME",
-            show_default="label, or the last one",
-            help="Column that holds the labels.",
-            panel=DATA,
-        ),
-        click.option(
-            "--columns",
-            metavar="NAMES",
-            help="Names of the columns, such as word,pos,label. The name _ skips a column.",
-            panel=DATA,
-        ),
-        encoding_option,
-    ):
-        command = option(command)
-    return command
-
-
 #: Prefix of the keys under which a context holds the values of options that only the functions of this module use.
 _READING = "tagwise.reading."
 
@@ -91,17 +59,35 @@ def held(name: str) -> Any:
     return None if context is None else context.meta.get(_READING + name)
 
 
-def encoding_option(command: Decorated) -> Decorated:
-    """Add ``--encoding``, which `read_sentences` uses."""
-    return click.option(
-        "--encoding",
-        metavar="NAME",
-        expose_value=False,
-        callback=_hold,
-        show_default="UTF-8, or UTF-16 by its mark",
-        help="Encoding of the files, such as latin-1.",
-        panel=DATA,
-    )(command)
+#: ``--encoding``, which `read_sentences` uses.
+encoding_option = option(
+    "--encoding NAME",
+    "Encoding of the files, such as latin-1.",
+    DATA,
+    show_default="UTF-8, or UTF-16 by its mark",
+    callback=_hold,
+    expose_value=False,
+)
+
+
+#: Options for reading a corpus.
+corpus_options = together(
+    encoding_option,
+    option(
+        "--columns NAMES",
+        "Names of the columns, such as word,pos,label. The name _ skips a column.",
+        DATA,
+    ),
+    option("--label NAME", "Column that holds the labels.", DATA, show_default="label, or the last one"),
+    option(
+        "--format FORMAT",
+        f"File format: {', '.join(FORMATS)}.",
+        DATA,
+        name="form",
+        type=click.Choice(FORMATS),
+        show_default="by name and content",
+    ),
+)
 
 
 def _mapping(context: click.Context, parameter: click.Parameter, value: str | None) -> dict[str, str] | None:
@@ -118,62 +104,51 @@ def _mapping(context: click.Context, parameter: click.Parameter, value: str | No
     return _hold(context, parameter, found or None)  # type: ignore[no-any-return]
 
 
-def label_options(command: Decorated) -> Decorated:
-    """Add options on the labels of corpora, which `read_sentences` uses."""
-    for option in (
-        click.option(
-            "--misaligned",
-            type=click.Choice(POLICIES),
-            metavar="ACTION",
-            expose_value=False,
-            callback=_hold,
-            show_default="error",
-            help="Treatment of spans that do not begin and end at tokens: error, expand, shrink or drop.",
-            panel=DATA,
-        ),
-        click.option(
-            "--label-names",
-            metavar="NAMES",
-            expose_value=False,
-            callback=_hold,
-            help="Names of labels that are numbers in the file, such as O,B-PER,I-PER, beginning with that of 0.",
-            panel=DATA,
-        ),
-        click.option(
-            "--map-labels",
-            metavar="OLD=NEW",
-            expose_value=False,
-            callback=_mapping,
-            help="New names for labels, such as person=PER,location=LOC. The name O removes a label.",
-            panel=DATA,
-        ),
-    ):
-        command = option(command)
-    return command
+#: Options on the labels of corpora, which `read_sentences` uses.
+label_options = together(
+    option(
+        "--map-labels OLD=NEW",
+        "New names for labels, such as person=PER,location=LOC. The name O removes a label.",
+        DATA,
+        callback=_mapping,
+        expose_value=False,
+    ),
+    option(
+        "--label-names NAMES",
+        "Names of labels that are numbers in the file, such as O,B-PER,I-PER, beginning with that of 0.",
+        DATA,
+        callback=_hold,
+        expose_value=False,
+    ),
+    option(
+        "--misaligned ACTION",
+        "Treatment of spans that do not begin and end at tokens: error, expand, shrink or drop.",
+        DATA,
+        type=click.Choice(POLICIES),
+        show_default="error",
+        callback=_hold,
+        expose_value=False,
+    ),
+)
 
 
-def text_options(command: Decorated) -> Decorated:
-    """Add the options on plain text, which `text_form` uses."""
-    for option in (
-        click.option(
-            "--pretokenized",
-            is_flag=True,
-            expose_value=False,
-            callback=_hold,
-            help="Plain text is tokenized already: split it at spaces only.",
-            panel=DATA,
-        ),
-        click.option(
-            "--raw",
-            is_flag=True,
-            expose_value=False,
-            callback=_hold,
-            help="Plain text is not tokenized: split it with the tokenizer.",
-            panel=DATA,
-        ),
-    ):
-        command = option(command)
-    return command
+#: Options on plain text, which `text_form` uses.
+text_options = together(
+    option(
+        "--raw",
+        "Plain text is not tokenized: split it with the tokenizer.",
+        DATA,
+        callback=_hold,
+        expose_value=False,
+    ),
+    option(
+        "--pretokenized",
+        "Plain text is tokenized already: split it at spaces only.",
+        DATA,
+        callback=_hold,
+        expose_value=False,
+    ),
+)
 
 
 def text_form(form: str | None, raw: bool | None = None) -> str | None:
@@ -188,49 +163,38 @@ def text_form(form: str | None, raw: bool | None = None) -> str | None:
 
 def backend_option(help: str, panel: str, default: str | None = None) -> Callable[[Decorated], Decorated]:
     """Return ``--backend`` for a command, with its own help."""
-    return click.option(
-        "--backend",
+    return option(
+        "--backend BACKEND",
+        f"{help} Results are the same.",
+        panel,
         type=click.Choice(backends()),
-        metavar="BACKEND",
         default=default,
         show_default="local",
-        help=f"{help} Results are the same.",
-        panel=panel,
     )
 
 
 def address_option(panel: str) -> Callable[[Decorated], Decorated]:
     """Return ``--address`` for a command."""
-    return click.option(
-        "--address",
-        metavar="HOST:PORT",
-        help="Address of the Ray cluster, or auto for the one on this machine.",
-        panel=panel,
+    return option(
+        "--address HOST:PORT", "Address of the Ray cluster, or auto for the one on this machine.", panel
     )
 
 
 def workers_option(panel: str) -> Callable[[Decorated], Decorated]:
     """Return ``--workers`` for a command."""
-    return click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        metavar="N",
-        show_default="one per CPU",
-        help="Number of workers on the Ray cluster.",
-        panel=panel,
+    return option(
+        "--workers N", "Number of workers on the Ray cluster.", panel, type=COUNT, show_default="one per CPU"
     )
 
 
-def n_jobs_option(command: Decorated) -> Decorated:
-    """Add ``--n-jobs``."""
-    return click.option(
-        "--n-jobs",
-        type=click.IntRange(min=1),
-        metavar="N",
-        show_default="all cores",
-        help="Number of threads. It affects speed only.",
-        panel=MACHINE,
-    )(command)
+#: ``--n-jobs``.
+n_jobs_option = option(
+    "--n-jobs N",
+    "Number of threads. It affects speed only.",
+    MACHINE,
+    type=COUNT,
+    show_default="all cores",
+)
 
 
 def names_of(columns: str | None, label: str | None) -> tuple[list[str] | None, str | None]:

@@ -18,6 +18,7 @@ from tagwise.cli.classes import show_classes
 from tagwise.cli.files import require
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, is_pretrained, load_model
+from tagwise.cli.options import COUNT, option
 from tagwise.cli.pretrained import format_scores
 from tagwise.features.class_files import is_class_file
 
@@ -82,29 +83,16 @@ def _functions(model: Any) -> list[str]:
 
 @click.command(cls=Command)
 @click.argument("model", metavar="MODEL")
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=10,
-    show_default=True,
-    help="Number of features to show per label.",
-    panel=OUTPUT,
-)
-@click.option(
-    "--label", "only", metavar="LABEL", multiple=True, help="Show only this label. Repeatable.", panel=OUTPUT
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.", panel=OUTPUT)
-@click.option(
-    "--plot", metavar="FILE", help="Write the learning curve of a boosted model as SVG.", panel=OUTPUT
-)
-@click.option(
-    "--word",
-    "words",
-    metavar="WORD",
+@option("--top N", "Number of features to show per label.", OUTPUT, type=COUNT, default=10)
+@option("--label LABEL", "Show only this label. Repeatable.", OUTPUT, name="only", multiple=True)
+@option("--json", "Print JSON instead of tables.", OUTPUT, name="as_json")
+@option("--plot FILE", "Write the learning curve of a boosted model as SVG.", OUTPUT)
+@option(
+    "--word WORD",
+    "For a file of word classes: show the class of this word at several depths. Repeatable.",
+    OUTPUT,
+    name="words",
     multiple=True,
-    help="For a file of word classes: show the class of this word at several depths. Repeatable.",
-    panel=OUTPUT,
 )
 @function_options
 @debug_option

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import rich_click as click
 
@@ -15,8 +15,8 @@ from tagwise.base.parameters import meant
 from tagwise.cli.app import say
 from tagwise.cli.files import is_model
 from tagwise.cli.help import MACHINE, MODEL, in_options
+from tagwise.cli.options import option, together
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 #: Devices of a CRF: the names in `learners.backends`, which takes long to import for a shell completion.
 DEVICES = ("cpu", "cuda")
 
@@ -46,26 +46,21 @@ def need_probabilities(tagger: Any, option: str) -> None:
         )
 
 
-def function_options(command: Decorated) -> Decorated:
-    """Add the options for functions that a model names."""
-    for option in (
-        click.option(
-            "--trust",
-            is_flag=True,
-            help="Import the modules that MODEL names. This runs their code, so trust the author of the file.",
-            panel=MODEL,
-        ),
-        click.option(
-            "--functions",
-            metavar="MOD:NAME",
-            multiple=True,
-            callback=_import_functions,
-            help="Import a function that MODEL names, such as a feature function or a kernel. Repeatable.",
-            panel=MODEL,
-        ),
-    ):
-        command = option(command)
-    return command
+#: Options for functions that a model names.
+function_options = together(
+    option(
+        "--functions MOD:NAME",
+        "Import a function that MODEL names, such as a feature function or a kernel. Repeatable.",
+        MODEL,
+        multiple=True,
+        callback=_import_functions,
+    ),
+    option(
+        "--trust",
+        "Import the modules that MODEL names. This runs their code, so trust the author of the file.",
+        MODEL,
+    ),
+)
 
 
 def _check_device(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
@@ -81,17 +76,15 @@ def _check_device(context: click.Context, _: click.Parameter, name: str | None) 
     return name
 
 
-def device_option(command: Decorated) -> Decorated:
-    """Add ``--device``."""
-    return click.option(
-        "--device",
-        type=click.Choice(DEVICES),
-        metavar="DEVICE",
-        callback=_check_device,
-        show_default="cpu",
-        help="Device of a CRF: cpu, or cuda for a GPU (needs pip install 'tagwise[torch]').",
-        panel=MACHINE,
-    )(command)
+#: ``--device``.
+device_option = option(
+    "--device DEVICE",
+    "Device of a CRF: cpu, or cuda for a GPU (needs pip install 'tagwise[torch]').",
+    MACHINE,
+    type=click.Choice(DEVICES),
+    show_default="cpu",
+    callback=_check_device,
+)
 
 
 def is_pretrained(name: str) -> bool:

@@ -13,6 +13,7 @@ from tagwise.base.terminal import as_text, pair_table, percent
 from tagwise.cli.app import debug_option
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import load_pretrained
+from tagwise.cli.options import option
 
 
 def format_scores(scores: Any) -> str:
@@ -57,7 +58,7 @@ def as_table(entry: dict[str, Any]) -> Any:
 
 @click.command(cls=Command)
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.", panel=OUTPUT)
+@option("--json", "Print JSON instead of text.", OUTPUT, name="as_json")
 @debug_option
 def pretrained(names: tuple[str, ...], as_json: bool) -> None:
     """List the pretrained taggers with their corpora and scores.

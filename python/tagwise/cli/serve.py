@@ -11,6 +11,7 @@ import rich_click as click
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.help import MACHINE, Command
 from tagwise.cli.models import is_pretrained, load_pretrained
+from tagwise.cli.options import COUNT, option
 
 # Groups of options.
 NETWORK, LIMITS = "Network", "Limits"
@@ -18,97 +19,64 @@ NETWORK, LIMITS = "Network", "Limits"
 
 @click.command(cls=Command)
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
-@click.option(
-    "--host",
-    metavar="ADDRESS",
+@option(
+    "--host ADDRESS",
+    "Address to listen on. 0.0.0.0 accepts connections from other machines.",
+    NETWORK,
     default="127.0.0.1",
-    show_default=True,
-    help="Address to listen on. 0.0.0.0 accepts connections from other machines.",
-    panel=NETWORK,
 )
-@click.option(
-    "--port",
+@option(
+    "--port N",
+    "Port to listen on. 0 chooses a free one.",
+    NETWORK,
     type=click.IntRange(0, 65535),
-    metavar="N",
     default=8000,
-    show_default=True,
-    help="Port to listen on. 0 chooses a free one.",
-    panel=NETWORK,
 )
-@click.option(
-    "--allow-host",
-    "hosts",
-    metavar="NAME",
+@option(
+    "--allow-host NAME",
+    "Host name that clients may use in addition to the address, or * for any. Repeatable.",
+    NETWORK,
+    name="hosts",
     multiple=True,
-    help="Host name that clients may use in addition to the address, or * for any. Repeatable.",
-    panel=NETWORK,
 )
-@click.option(
-    "--token", is_flag=True, help="Require a random token, which is printed with the URL.", panel=NETWORK
-)
-@click.option(
-    "--max-body",
-    type=click.IntRange(min=1),
-    metavar="BYTES",
+@option("--token", "Require a random token, which is printed with the URL.", NETWORK)
+@option(
+    "--max-body BYTES",
+    "Maximum size of a request, or of one line of a stream.",
+    LIMITS,
+    type=COUNT,
     default=8 << 20,
-    show_default=True,
-    help="Maximum size of a request, or of one line of a stream.",
-    panel=LIMITS,
 )
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(min=1),
-    metavar="N",
+@option(
+    "--max-tokens N",
+    "Maximum number of tokens per request. With kbest, tokens times paths.",
+    LIMITS,
+    type=COUNT,
     default=100_000,
-    show_default=True,
-    help="Maximum number of tokens per request. With kbest, tokens times paths.",
-    panel=LIMITS,
 )
-@click.option(
-    "--max-token-length",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=10_000,
-    show_default=True,
-    help="Maximum number of characters per token.",
-    panel=LIMITS,
-)
-@click.option(
-    "--max-explained",
-    type=click.IntRange(min=1),
-    metavar="N",
+@option("--max-token-length N", "Maximum number of characters per token.", LIMITS, type=COUNT, default=10_000)
+@option(
+    "--max-explained N",
+    "Maximum number of tokens per sentence for /explain.",
+    LIMITS,
+    type=COUNT,
     default=1_000,
-    show_default=True,
-    help="Maximum number of tokens per sentence for /explain.",
-    panel=LIMITS,
 )
-@click.option(
-    "--timeout",
+@option(
+    "--timeout SECONDS",
+    "Maximum time to receive a request, and to answer it.",
+    LIMITS,
     type=click.FloatRange(min=0.1),
-    metavar="SECONDS",
     default=30.0,
-    show_default=True,
-    help="Maximum time to receive a request, and to answer it.",
-    panel=LIMITS,
 )
-@click.option(
-    "--queue",
-    type=click.IntRange(min=1),
-    metavar="N",
+@option(
+    "--queue N",
+    "Maximum number of waiting requests. Further ones get status 503.",
+    LIMITS,
+    type=COUNT,
     default=1024,
-    show_default=True,
-    help="Maximum number of waiting requests. Further ones get status 503.",
-    panel=LIMITS,
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 256),
-    metavar="N",
-    default=1,
-    show_default=True,
-    help="Number of processes.",
-    panel=MACHINE,
-)
+@option("--workers N", "Number of processes.", MACHINE, type=click.IntRange(1, 256), default=1)
 @debug_option
 def serve(
     models: tuple[str, ...],

@@ -18,6 +18,7 @@ from tagwise.cli.files import (
     with_mapped,
 )
 from tagwise.cli.help import OUTPUT, Command
+from tagwise.cli.options import option
 from tagwise.corpus.formats import COMPRESSED, FORMATS, TABLE, write
 from tagwise.corpus.sentence import Corpus
 from tagwise.corpus.splitting import split as split_corpus
@@ -55,42 +56,29 @@ def part_paths(source: str, count: int, folder: str, form: str, target_format: s
 
 @click.command(cls=Command)
 @click.argument("source", metavar="CORPUS")
-@click.option(
-    "--parts",
-    metavar="SHARES",
+@option(
+    "--parts SHARES",
+    "Share of each part. Two parts are called train and test, three train, dev and test.",
+    OUTPUT,
     default="80,10,10",
-    show_default=True,
     callback=parse_parts,
-    help="Share of each part. Two parts are called train and test, three train, dev and test.",
-    panel=OUTPUT,
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="Seed of the random order.",
-    panel=OUTPUT,
-)
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    metavar="DIR",
+@option("--seed N", "Seed of the random order.", OUTPUT, type=click.IntRange(min=0), default=0)
+@option(
+    "-o --output DIR",
+    "Folder to write to.",
+    OUTPUT,
+    name="folder",
     default="",
     show_default="the current folder",
-    help="Folder to write to.",
-    panel=OUTPUT,
 )
-@click.option(
-    "--to",
-    "target_format",
+@option(
+    "--to FORMAT",
+    f"Format of the parts: {', '.join(FORMATS)}.",
+    OUTPUT,
+    name="target_format",
     type=click.Choice(FORMATS),
-    metavar="FORMAT",
     show_default="that of the input",
-    help=f"Format of the parts: {', '.join(FORMATS)}.",
-    panel=OUTPUT,
 )
 @corpus_options
 @label_options

@@ -24,6 +24,7 @@ from tagwise.cli.files import (
 from tagwise.cli.help import DATA, OUTPUT, Command, in_options
 from tagwise.cli.labelling import Labelling
 from tagwise.cli.models import device_option, function_options, load_model, need_probabilities
+from tagwise.cli.options import COUNT, option
 from tagwise.cli.rows import IN_PLACE, Rows
 from tagwise.cli.spans import TEXTS, texts_written
 from tagwise.cli.stream import batches
@@ -208,9 +209,9 @@ def check_supported(
         )
     for function in tagger.model_.missing:
         function()
-    for option, used in (("--marginals", marginals), ("--min-probability", min_probability is not None)):
+    for name, used in (("--marginals", marginals), ("--min-probability", min_probability is not None)):
         if used:
-            need_probabilities(tagger, option)
+            need_probabilities(tagger, name)
     if min_probability is not None:
         if nbest > 1:
             raise click.UsageError("--min-probability and --nbest cannot be combined. Omit one of them")
@@ -271,74 +272,61 @@ def written(
 @click.command(cls=Command)
 @click.argument("model", metavar="MODEL")
 @click.argument("source", metavar="[INPUT]", default="-")
-@click.option(
-    "--format",
-    "form",
+@option(
+    "--format FORMAT",
+    f"Format of the input: {', '.join(FORMATS)}.",
+    DATA,
+    name="form",
     type=click.Choice(FORMATS),
-    metavar="FORMAT",
     show_default="by name and content",
-    help=f"Format of the input: {', '.join(FORMATS)}.",
-    panel=DATA,
 )
-@click.option(
+@option(
     "--raw",
-    "untokenized",
-    is_flag=True,
-    help="The input is text without tokens: one text per line, or JSON with texts. Write JSONL with spans.",
-    panel=DATA,
+    "The input is text without tokens: one text per line, or JSON with texts. Write JSONL with spans.",
+    DATA,
+    name="untokenized",
 )
-@click.option(
+@option(
     "--pretokenized",
-    is_flag=True,
-    help="The input is tokenized text: one sentence per line, tokens separated by spaces. Write word/LABEL.",
-    panel=DATA,
+    "The input is tokenized text: one sentence per line, tokens separated by spaces. Write word/LABEL.",
+    DATA,
 )
 @encoding_option
-@click.option(
-    "--columns",
-    metavar="NAMES",
+@option(
+    "--columns NAMES",
+    "Names of the input's columns, such as word,pos.",
+    DATA,
     show_default="those of training",
-    help="Names of the input's columns, such as word,pos.",
-    panel=DATA,
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
+@option(
+    "-o --output FILE",
+    "File to write, or a folder if INPUT is a pattern.",
+    OUTPUT,
     default="-",
     show_default="stdout",
-    help="File to write, or a folder if INPUT is a pattern.",
-    panel=OUTPUT,
 )
-@click.option(
-    "--output-format",
+@option(
+    "--output-format FORMAT",
+    "Format of the output.",
+    OUTPUT,
     type=click.Choice(FORMATS),
-    metavar="FORMAT",
     show_default="that of the input",
-    help="Format of the output.",
-    panel=OUTPUT,
 )
-@click.option(
-    "--replace",
-    is_flag=True,
-    help="Replace the labels of the input instead of adding a column.",
-    panel=OUTPUT,
-)
-@click.option("--marginals", is_flag=True, help="Add the probability of each label.", panel=OUTPUT)
-@click.option(
-    "--nbest",
-    type=click.IntRange(min=1),
-    metavar="K",
+@option("--replace", "Replace the labels of the input instead of adding a column.", OUTPUT)
+@option("--marginals", "Add the probability of each label.", OUTPUT)
+@option(
+    "--nbest K",
+    "Write the K best label sequences with their scores, and their probabilities for a CRF.",
+    OUTPUT,
+    type=COUNT,
     default=1,
-    help="Write the K best label sequences with their scores, and their probabilities for a CRF.",
-    panel=OUTPUT,
+    show_default=False,
 )
-@click.option(
-    "--min-probability",
+@option(
+    "--min-probability P",
+    "Drop spans with a probability below P: their tokens are labelled O (crf, memm).",
+    OUTPUT,
     type=click.FloatRange(0.0, 1.0),
-    metavar="P",
-    help="Drop spans with a probability below P: their tokens are labelled O (crf, memm).",
-    panel=OUTPUT,
 )
 @many_options
 @function_options

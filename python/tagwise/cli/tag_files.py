@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import rich_click as click
 
@@ -21,13 +21,13 @@ from tagwise.base.files.sealed import sealed, unsealed
 from tagwise.base.writing import atomic
 from tagwise.cli.app import say
 from tagwise.cli.files import address_option, backend_option, require, workers_option
+from tagwise.cli.options import option, together
 from tagwise.corpus.parquet import need_pyarrow, open_parquet
 from tagwise.dataset.shards.encode import expanded
 from tagwise.dataset.shards.files import FORMAT, checksum
 from tagwise.dataset.shards.folder import make_folder
 from tagwise.dataset.shards.reader import ON_ERROR
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 #: Title of the group of options for many files.
 MANY = "Many files"
 #: Folder inside the output folder that records what each file was made from.
@@ -71,23 +71,19 @@ class ManyOptions:
         require("--backend ray", self.backend == "ray", address=self.address, workers=self.workers)
 
 
-def many_options(command: Decorated) -> Decorated:
-    """Add the options for many files."""
-    for option in (
-        click.option(
-            "--on-error",
-            type=click.Choice(ON_ERROR),
-            metavar="ACTION",
-            show_default="stop",
-            help="What to do with a file that cannot be tagged: stop, or skip it with a message.",
-            panel=MANY,
-        ),
-        workers_option(MANY),
-        address_option(MANY),
-        backend_option("Tag the files in this process (local) or on a Ray cluster (ray).", MANY),
-    ):
-        command = option(command)
-    return command
+#: Options for many files.
+many_options = together(
+    backend_option("Tag the files in this process (local) or on a Ray cluster (ray).", MANY),
+    address_option(MANY),
+    workers_option(MANY),
+    option(
+        "--on-error ACTION",
+        "What to do with a file that cannot be tagged: stop, or skip it with a message.",
+        MANY,
+        type=click.Choice(ON_ERROR),
+        show_default="stop",
+    ),
+)
 
 
 def is_many(output: str) -> bool:

@@ -30,6 +30,7 @@ from tagwise.cli.files import (
 from tagwise.cli.help import DATA, HELP, LARGE, LEARNER, OUTPUT, RESUMING, Command, option_of
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.models import device_option, load_model
+from tagwise.cli.options import COUNT, option
 from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.reader import ON_ERROR, Shards
 from tagwise.estimators.sharded.fit import fit_shards
@@ -98,153 +99,118 @@ def print_parameters(context: click.Context, _: click.Parameter, requested: bool
 
 @click.command(cls=Command)
 @click.argument("corpus", metavar="TRAIN")
-@click.option(
-    "--dev",
-    metavar="DEV",
-    help="Development corpus. It is scored after every iteration, and the best iteration is kept.",
-    panel=DATA,
+@option(
+    "--dev DEV",
+    "Development corpus. It is scored after every iteration, and the best iteration is kept.",
+    DATA,
 )
-@click.option(
-    "--raw",
-    metavar="FILE",
-    multiple=True,
-    help="Text without labels. Word classes are learned from it and from TRAIN, and added to the features. Repeatable. "
+@option(
+    "--raw FILE",
+    "Text without labels. Word classes are learned from it and from TRAIN, and added to the features. Repeatable. "
     "tagwise classes has more options.",
-    panel=DATA,
+    DATA,
+    multiple=True,
 )
 @corpus_options
 @label_options
-@click.option("-o", "--output", metavar="MODEL", required=True, help="Model file to write.", panel=OUTPUT)
-@click.option(
+@option("-o --output MODEL", "Model file to write.", OUTPUT, required=True)
+@option(
     "--prune",
-    is_flag=True,
-    help="Drop features whose weight is zero. The file gets smaller, the predictions stay the same.",
-    panel=OUTPUT,
+    "Drop features whose weight is zero. The file gets smaller, the predictions stay the same.",
+    OUTPUT,
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.", panel=OUTPUT)
-@click.option(
-    "--learner",
-    metavar="NAME",
-    default="crf",
-    show_default=True,
-    help="Learner to train. --params lists them with their parameters.",
-    panel=LEARNER,
+@option("-q --quiet", "Print no progress and no summary.", OUTPUT)
+@option(
+    "--learner NAME", "Learner to train. --params lists them with their parameters.", LEARNER, default="crf"
 )
-@click.option(
-    "-f",
-    "--features",
-    metavar="SET",
-    show_default="default",
-    help="Features: a set (S1, S2, S3, pos, ner, default), a template, a file with a template, or a sum such as "
+@option(
+    "-f --features SET",
+    "Features: a set (S1, S2, S3, pos, ner, default), a template, a file with a template, or a sum such as "
     "default+gazetteer:cities.txt.",
-    panel=LEARNER,
+    LEARNER,
+    show_default="default",
 )
-@click.option("--loss", metavar="NAME", help="Loss function of the learner.", panel=LEARNER)
-@click.option(
-    "--set",
-    "pairs",
-    metavar="NAME=VALUE",
+@option("--loss NAME", "Loss function of the learner.", LEARNER)
+@option(
+    "--set NAME=VALUE",
+    "Parameter of the learner, such as l2=0.1 or max_iter=50. Repeatable.",
+    LEARNER,
+    name="pairs",
     multiple=True,
-    help="Parameter of the learner, such as l2=0.1 or max_iter=50. Repeatable.",
-    panel=LEARNER,
 )
-@click.option(
-    "--path",
-    metavar="NAME=LIST",
-    help="Train once for each value, as in l2=10,1,0.1. The model that scores best on DEV is kept, or on the last "
+@option(
+    "--path NAME=LIST",
+    "Train once for each value, as in l2=10,1,0.1. The model that scores best on DEV is kept, or on the last "
     "tenth of TRAIN without --dev.",
-    panel=LEARNER,
+    LEARNER,
 )
-@click.option("--max-iter", metavar="N", help="Maximum number of iterations or epochs.", panel=LEARNER)
-@click.option(
-    "--kernel",
-    metavar="NAME",
-    help="Kernel of perceptron or hmsvm: linear, poly, rbf or module:function, with settings as in "
+@option("--max-iter N", "Maximum number of iterations or epochs.", LEARNER)
+@option(
+    "--kernel NAME",
+    "Kernel of perceptron or hmsvm: linear, poly, rbf or module:function, with settings as in "
     "poly:degree=3,coef=0.5.",
-    panel=LEARNER,
+    LEARNER,
 )
-@click.option(
-    "--lookback",
-    metavar="M,P",
-    help="Search over states of M labels, with features of labels up to P tokens back (perceptron, mira). "
+@option(
+    "--lookback M,P",
+    "Search over states of M labels, with features of labels up to P tokens back (perceptron, mira). "
     "1,inf:document=true adds the labels that the same word has earlier in the document.",
-    panel=LEARNER,
+    LEARNER,
 )
-@click.option(
-    "--dictionary",
-    metavar="N",
-    help="Allow words that occur N times or more only the labels seen with them. 5:share=0.01 ignores labels of fewer "
+@option(
+    "--dictionary N",
+    "Allow words that occur N times or more only the labels seen with them. 5:share=0.01 ignores labels of fewer "
     "than 1% of a word's tokens.",
-    panel=LEARNER,
+    LEARNER,
 )
-@click.option(
-    "--partial", is_flag=True, help="Read labels such as A|B as sets and _ as unknown (crf).", panel=LEARNER
-)
-@click.option(
-    "--seed", "random_state", metavar="N", show_default="0", help="Seed of the random numbers.", panel=LEARNER
-)
-@click.option(
-    "--checkpoint",
-    metavar="every=T",
-    help="Save the state of training to MODEL.checkpoint at an interval: every=5m, every=1h, or every=10 for ten "
+@option("--partial", "Read labels such as A|B as sets and _ as unknown (crf).", LEARNER)
+@option("--seed N", "Seed of the random numbers.", LEARNER, name="random_state", show_default="0")
+@option(
+    "--checkpoint every=T",
+    "Save the state of training to MODEL.checkpoint at an interval: every=5m, every=1h, or every=10 for ten "
     "iterations.",
-    panel=RESUMING,
+    RESUMING,
 )
-@click.option(
+@option(
     "--resume",
-    is_flag=True,
-    help="Continue from MODEL.checkpoint, or start if there is none. Implies --checkpoint every=5m.",
-    panel=RESUMING,
+    "Continue from MODEL.checkpoint, or start if there is none. Implies --checkpoint every=5m.",
+    RESUMING,
 )
-@click.option(
-    "--warm-start",
-    metavar="MODEL",
-    help="Start from the weights of a model and keep its labels and features.",
-    panel=RESUMING,
-)
-@click.option(
-    "--forget",
-    is_flag=True,
-    help="With --warm-start, keep only labels and features that occur in TRAIN.",
-    panel=RESUMING,
-)
-@click.option(
-    "--memory",
-    metavar="SIZE",
-    callback=parse_memory,
+@option("--warm-start MODEL", "Start from the weights of a model and keep its labels and features.", RESUMING)
+@option("--forget", "With --warm-start, keep only labels and features that occur in TRAIN.", RESUMING)
+@option(
+    "--memory SIZE",
+    "Memory for shards, such as 500M or 2G. Results do not depend on it.",
+    LARGE,
     show_default="half of the RAM",
-    help="Memory for shards, such as 500M or 2G. Results do not depend on it.",
-    panel=LARGE,
+    callback=parse_memory,
 )
-@click.option(
-    "--on-error",
+@option(
+    "--on-error ACTION",
+    "What to do with a damaged shard: stop, or skip it with a warning.",
+    LARGE,
     type=click.Choice(ON_ERROR),
-    metavar="ACTION",
     show_default="stop",
-    help="What to do with a damaged shard: stop, or skip it with a warning.",
-    panel=LARGE,
 )
 @backend_option("Train in this process (local) or on a Ray cluster (ray).", LARGE)
 @address_option(LARGE)
 @workers_option(LARGE)
-@click.option(
-    "--parts",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Number of parts of the shards to train at the same time. For online learners and for crf with "
+@option(
+    "--parts N",
+    "Number of parts of the shards to train at the same time. For online learners and for crf with "
     "optimizer=dual.",
-    panel=LARGE,
+    LARGE,
+    type=COUNT,
 )
 @n_jobs_option
 @device_option
-@click.option(
+@option(
     "--params",
-    is_flag=True,
+    "List the parameters of every learner and exit.",
+    HELP,
+    callback=print_parameters,
     is_eager=True,
     expose_value=False,
-    callback=print_parameters,
-    help="List the parameters of every learner and exit.",
-    panel=HELP,
 )
 @debug_option
 def train(
