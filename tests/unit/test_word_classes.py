@@ -6,7 +6,6 @@ import io
 import pickle
 import random
 import signal
-import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +20,6 @@ import tagwise as tw
 from tagwise.exceptions import CorpusError, ModelFileError, ParameterError, TemplateError
 from tagwise.features import resolve
 from tagwise.features.class_learning import Sweep
-from tagwise.features.class_vectors import read as read_vectors
 
 CITIES, DAYS, PEOPLE = ("Rome", "Oslo", "Bonn", "Lund"), ("Monday", "Friday", "Sunday"), ("Ann", "Bob", "Eve")
 TEXT = [
@@ -75,6 +73,8 @@ def test_every_kind_of_text_gives_the_same_classes(tmp_path: Path, classes: tw.W
         "path": columns,
         "path as text": str(lines),
         "paths": list(map(str, half)),
+        "pattern": str(tmp_path / "[01].txt"),
+        "patterns": [str(tmp_path / "0*.txt"), str(tmp_path / "1*.txt")],
         "corpus": tw.read(columns),
         "sentences": list(tw.read(columns)),
         "tuples": [tuple(sentence) for sentence in TEXT],
@@ -85,6 +85,18 @@ def test_every_kind_of_text_gives_the_same_classes(tmp_path: Path, classes: tw.W
     }
     for kind, texts in kinds.items():
         assert tw.WordClasses.learn(texts, classes=6) == classes, kind
+
+
+def test_strings_of_a_list_are_all_paths_or_all_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "cats", "a b\na b\n")
+    found = tw.WordClasses.learn(["a cat sat", "cats", "a cat"], classes=2, min_count=1)
+    assert sorted(found.members()) == ["a", "cat", "cats", "sat"]
+    for missing in (["cats", "dogs"], ["dogs.txt"], ["dogs.jsonl.gz"], "*.txt", ["cats", "*.txt"]):
+        with pytest.raises(CorpusError, match=r"cannot be opened|no file matches"):
+            tw.WordClasses.learn(missing, classes=2, min_count=1)
 
 
 def test_every_parameter_of_learn_matters(classes: tw.WordClasses) -> None:
@@ -236,6 +248,7 @@ def test_displays(classes: tw.WordClasses) -> None:
     assert repr(classes) == f"<WordClasses classes: {classes.n_words} words in 6 classes>"
     tree = str(classes.tree(depth=20))
     assert all(f"{path}: " in tree for path in classes.paths)
+    assert repr(classes.tree(depth=20)) == tree
     assert "Rome" in classes._repr_html_()
     spiteful = tw.WordClasses({"0": ["<b>", "a"], "1": ["&"]})
     assert "&lt;b&gt;" in spiteful._repr_html_()
@@ -358,54 +371,6 @@ def test_a_failed_save_leaves_the_old_file(
         classes.save(path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["words.classes"]
-
-
-# --- vectors ----------------------------------------------------------------------------------------------------
-
-WORDS = ["Rome", "Oslo", "Monday", "Friday", "1984"]
-VALUES = np.array([[1, 0, 0], [0.9, 0.1, 0], [0, 1, 0], [0.1, 0.9, 0], [0, 0, 1]], dtype=np.float32)
-
-
-def test_vectors_of_every_kind_give_the_same_classes(tmp_path: Path) -> None:
-    lines = [" ".join([w, *(repr(float(x)) for x in row)]) for w, row in zip(WORDS, VALUES)]
-    glove = written(tmp_path, "glove.txt", "\n".join(lines) + "\n")
-    word2vec = written(tmp_path, "w2v.txt", "5 3\n" + "\n".join(lines) + "\n")
-    binary = tmp_path / "w2v.bin"
-    rows = (w.encode() + b" " + struct.pack("<3f", *row) + b"\n" for w, row in zip(WORDS, VALUES))
-    binary.write_bytes(b"5 3\n" + b"".join(rows))
-    found = [
-        tw.WordClasses.from_vectors(*source, classes=3)
-        for source in ((glove,), (str(word2vec),), (binary,), (dict(zip(WORDS, VALUES)),), (VALUES, WORDS))
-    ]
-    assert all(one == found[0] for one in found)
-    assert found[0]["Rome"] == found[0]["Oslo"] != found[0]["Friday"] == found[0]["Monday"]
-    assert found[0]["2001"] not in (found[0]["Rome"], found[0]["Monday"])
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "0 vectors"),
-        (b"a 1 2\nb 1\n", "line 2 has 1 numbers, expected 2"),
-        (b"a 1 x\n", "line 1 has a value that is not a number"),
-        (b"\xff 1 2\n", "word 0 .* is not UTF-8"),
-        (b"2 3\na " + struct.pack("<3f", 1, 2, 3) + b"b " + b"\0" * 5, "vector 1 .* is incomplete"),
-        (b"a nan 1\nb 1 2\n", "not finite"),
-    ],
-)
-def test_damaged_vectors_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
-    (tmp_path / "v").write_bytes(content)
-    with pytest.raises(CorpusError, match=message):
-        tw.WordClasses.from_vectors(tmp_path / "v", classes=2)
-
-
-def test_k_means_fills_every_cluster() -> None:
-    same = {f"w{chr(97 + i)}": [1.0, 0.0] for i in range(6)} | {"x": [0.0, 1.0]}
-    found = tw.WordClasses.from_vectors(same, classes=4)
-    assert all(found.members(path) for path in found.paths)
-    assert read_vectors({"a": [1, 2]}, None)[0] == ["a"]
-    with pytest.raises(ParameterError, match="7 words"):
-        tw.WordClasses.from_vectors(same, classes=8)
 
 
 # --- invalid input ----------------------------------------------------------------------------------------------

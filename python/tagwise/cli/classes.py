@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import time
@@ -13,7 +12,6 @@ from typing import Any
 import rich_click as click
 from rich.console import Console
 
-from tagwise.base.exceptions import CorpusError
 from tagwise.base.terminal import pair_table, visible
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import PARTS, bundled_corpus, check_output, n_jobs_option, read_sentences
@@ -21,6 +19,7 @@ from tagwise.cli.help import DATA, LEARNER, OUTPUT, Command
 from tagwise.cli.options import COUNT, option
 from tagwise.corpus.bundled import list_corpora, load_corpus
 from tagwise.corpus.formats import FORMATS
+from tagwise.features.class_learning import matching
 from tagwise.features.derived_columns import Features
 from tagwise.features.word_classes import WordClasses
 from tagwise.learners.progress import TrainingProgress
@@ -37,10 +36,7 @@ def sentences_of(names: Sequence[str], form: str | None, show: Any = None) -> It
     `show` is called with the name of each file and the number of sentences read from it so far.
     """
     for name in names:
-        matching = sorted(glob.glob(name)) if glob.has_magic(name) and not os.path.exists(name) else [name]
-        if not matching:
-            raise CorpusError(f"{name}: no file matches. Give the path of a text file.")
-        for path in matching:
+        for path in matching(name):
             for s, sentence in enumerate(_sentences(path, form)):
                 if show is not None and s % EVERY == 0:
                     show(path, s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import math
 import os
 import time
@@ -12,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import tagwise._core as _core
 from tagwise.base.exceptions import CorpusError, ParameterError
-from tagwise.corpus.formats import iter_sentences
+from tagwise.corpus.formats import COMPRESSED, TABLE, iter_sentences
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.text.tokenizer import Tokenizes, tokenized
 
@@ -20,6 +21,8 @@ from tagwise.corpus.text.tokenizer import Tokenizes, tokenized
 BATCH = 4096
 #: Numbers of classes that are good features together.
 SEVERAL = (32, 64, 128, 256, 512, 1000)
+#: Extensions of files of text.
+_ENDINGS = {".txt", *COMPRESSED, *(ending for found in TABLE.values() for ending in found.endings)}
 #: Learning ends when a sweep moves at most this share of the words.
 FEW = 0.001
 
@@ -66,10 +69,10 @@ class WordSource(Protocol):
 def sentences_of(texts: Any, tokenizer: Tokenizes | None = None) -> Iterator[Sequence[str]]:
     """Yield the tokens of each sentence of files, corpora, lists of tokens or raw texts.
 
-    A string that is not in a list is a path. In a list, a string that names a file is a path, and others are raw texts.
+    A string that is not in a list is a path. In a list, all strings are paths if the first one is, else raw texts.
     """
     if isinstance(texts, (str, os.PathLike)):
-        yield from _file(texts)
+        yield from _files(texts)
         return
     if isinstance(texts, WordSource):
         yield from texts.iter_words()
@@ -78,11 +81,14 @@ def sentences_of(texts: Any, tokenizer: Tokenizes | None = None) -> Iterator[Seq
         raise CorpusError(
             f"texts are {type(texts).__name__}, expected a path, a Corpus, or a list of paths, texts or sentences"
         )
+    are_paths: bool | None = None
     for i, item in enumerate(texts):
+        if isinstance(item, str) and are_paths is None:
+            are_paths = _is_path(item)
         if isinstance(item, Sentence):
             yield item.tokens
-        elif isinstance(item, os.PathLike) or (isinstance(item, str) and _is_file(item)):
-            yield from _file(item)
+        elif isinstance(item, os.PathLike) or (isinstance(item, str) and are_paths):
+            yield from _files(item)
         elif isinstance(item, str):
             yield from tokenized([item], tokenizer)[0].sentences
         elif isinstance(item, WordSource):
@@ -99,17 +105,30 @@ def sentences_of(texts: Any, tokenizer: Tokenizes | None = None) -> Iterator[Seq
             )
 
 
-def _is_file(text: str) -> bool:
-    try:
-        return len(text) < 4096 and "\n" not in text and os.path.isfile(text)
-    except ValueError:  # a NUL
+def matching(name: str) -> list[str]:
+    """Return the files that match a pattern such as `raw/*.txt` in alphabetical order, or a name that is no pattern."""
+    if not glob.has_magic(name) or os.path.exists(name):
+        return [name]
+    found = sorted(glob.glob(name, recursive=True))
+    if not found:
+        raise CorpusError(f"{name}: no file matches. Give the path of a text file.")
+    return found
+
+
+def _is_path(text: str) -> bool:
+    """Return whether a string is the path of a file, a pattern of files, or one word that ends like a file name."""
+    if len(text) >= 4096 or "\n" in text or "\0" in text:
         return False
+    if os.path.isfile(text) or (glob.has_magic(text) and glob.glob(text)):
+        return True
+    return len(text.split()) == 1 and os.path.splitext(text)[1].lower() in _ENDINGS
 
 
-def _file(path: str | os.PathLike[str]) -> Iterator[Sequence[str]]:
-    """Yield the tokens of each sentence of a file of any format, labelled or not."""
-    for sentence in iter_sentences(path, label=None):
-        yield sentence.tokens
+def _files(path: str | os.PathLike[str]) -> Iterator[Sequence[str]]:
+    """Yield the tokens of each sentence of a file of any format, labelled or not, or of all files of a pattern."""
+    for name in matching(path) if isinstance(path, str) else [path]:
+        for sentence in iter_sentences(name, label=None):
+            yield sentence.tokens
 
 
 def count(texts: Any, *, ignore_case: bool = False, tokenizer: Tokenizes | None = None) -> _core.BigramCounts:

@@ -46,6 +46,8 @@ class ClassTree:
         add("")
         return "\n".join(lines)
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         """Return the representation for notebooks: nested lists that unfold."""
         from tagwise.corpus.markup import safe

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
@@ -10,38 +14,76 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.domains import is_text
+from tagwise.base.exceptions import CorpusError, ParameterError, TagwiseError
 from tagwise.base.files.regular import open_regular
-from tagwise.features.vectors import MOST, Matrix, matrix_of
+from tagwise.features.class_learning import default_classes
+from tagwise.features.vectors import MOST, Matrix
 
 REMEDY = "Give a file of word2vec or GloVe: a word and its numbers per line, or word2vec's binary format."
 #: Longest word in bytes, and rows of vectors that are compared with all centres at a time.
 LONGEST, ROWS = 1 << 12, 1 << 12
+#: Bytes that a text does not have.
+_CONTROL = frozenset(range(32)) - {*b"\t\n\v\f\r"}
 
 
 def read(source: Any, words: Sequence[str] | None) -> tuple[list[str], Matrix]:
     """Return words and their vectors [V, D] from a file, a mapping or an array."""
     if isinstance(source, (str, os.PathLike)):
-        if words is not None:
-            raise ParameterError(
-                "words belong to an array. A file of vectors has its own: drop the argument."
-            )
         with open_regular(source, None, CorpusError, REMEDY) as file:
             try:
-                return _read_binary(file) if _is_binary(file) else _read_text(file)
-            except ValueError as error:
+                head = file.read(6)
+                file.seek(0)
+                if head == b"\x93NUMPY":
+                    return _paired(np.load(file, allow_pickle=False), words)
+                if words is not None:
+                    raise ParameterError(
+                        "words belong to an array. A file of word2vec or GloVe has its own: drop the argument."
+                    )
+                opened = _decompressed(file, head)
+                return _read_binary(opened) if _is_binary(opened) else _read_text(opened)
+            except (ValueError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+                if isinstance(error, TagwiseError):
+                    raise
                 raise CorpusError(f"{os.fspath(source)}: {error}. {REMEDY}") from None
     if isinstance(source, Mapping):
         source, words = list(source.values()), list(source)
+    return _paired(source, words)
+
+
+def _paired(values: Any, words: Sequence[str] | None) -> tuple[list[str], Matrix]:
+    """Return words and an array of their vectors. Raise an error if they do not belong together."""
     if words is None:
         raise ParameterError("an array of vectors needs its words: from_vectors(array, words).")
-    try:
-        values = matrix_of(source)
-    except ValueError as error:
-        raise CorpusError(f"vectors: {error}") from None
+    words = list(words)
     if len(words) != len(values):
-        raise CorpusError(f"{len(values)} vectors for {len(words)} words. Give one vector per word.")
-    return [str(word) for word in words], values
+        raise CorpusError(f"{len(values):,} vectors for {len(words):,} words. Give one vector per word.")
+    for word, row in zip(words, values):
+        if not is_text(word):
+            raise CorpusError(f"{word!a:.80} is not a word. Give strings.")
+        if np.shape(row) != np.shape(values[0]):
+            raise CorpusError(
+                f"the vector of {word!r:.80} has the shape {np.shape(row)}, that of {words[0]!r:.80} "
+                f"{np.shape(values[0])}. Give vectors of one length."
+            )
+    found = np.asarray(values)
+    if found.dtype.kind not in "fiub" or found.ndim != 2 or not found.size:
+        raise CorpusError(
+            f"the vectors are an array of {found.dtype} with the shape {found.shape}. Give one row of numbers per word."
+        )
+    with np.errstate(over="ignore"):
+        return words, found.astype(np.float32)
+
+
+def _decompressed(file: IO[bytes], head: bytes) -> Any:
+    """Return a file, decompressed if it is compressed by gzip, xz or bzip2."""
+    if head[:2] == b"\x1f\x8b":
+        return gzip.GzipFile(fileobj=file)
+    if head == b"\xfd7zXZ\0":
+        return lzma.LZMAFile(file)
+    if head[:3] == b"BZh":
+        return bz2.BZ2File(file)
+    return file
 
 
 def _is_binary(file: IO[bytes]) -> bool:
@@ -51,11 +93,7 @@ def _is_binary(file: IO[bytes]) -> bool:
     parts = head.split()
     if len(parts) != 2 or not all(part.isdigit() for part in parts):
         return False
-    line = rest.split(b"\n", 1)[0].split()
-    try:
-        return len([float(x) for x in line[1:]]) != int(parts[1])
-    except ValueError:
-        return True
+    return bool(_CONTROL.intersection(rest)) or not any(map(_is_number, rest.split(b"\n", 1)[0].split()[1:]))
 
 
 def _size(n: int, size: int) -> None:
@@ -81,6 +119,8 @@ def _read_binary(file: IO[bytes]) -> tuple[list[str], Matrix]:
             raise ValueError(f"vector {i} (from 0) of {n:,} is incomplete")
         words.append(_decoded(bytes(word).lstrip(b"\n"), i))
         values[i] = np.frombuffer(data, dtype="<f4")
+    if file.read(4).strip():
+        raise ValueError(f"the file does not end after {n:,} vectors, which its first line says")
     return words, values
 
 
@@ -88,26 +128,41 @@ def _read_text(file: IO[bytes]) -> tuple[list[str], Matrix]:
     """Read a word and its numbers per line. A first line of two integers is the header of word2vec."""
     words: list[str] = []
     rows: list[NDArray[np.float32]] = []
+    header: tuple[int, ...] | None = None
     for i, line in enumerate(file):
-        if i == 0 and len(line.split()) == 2 and all(part.isdigit() for part in line.split()):
+        parts = line.split()
+        if i == 0 and len(parts) == 2 and all(part.isdigit() for part in parts):
+            header = tuple(map(int, parts))
             continue
-        word, *numbers = line.rstrip(b"\r\n").rstrip(b" ").split(b" ")
-        if rows and len(numbers) > len(rows[0]):  # a word of GloVe may contain spaces
-            cut = len(numbers) - len(rows[0])
+        word, *numbers = line.replace(b"\t", b" ").rstrip(b"\r\n").rstrip(b" ").split(b" ")
+        size = header[1] if header else len(rows[0]) if rows else len(numbers)
+        cut = len(numbers) - size
+        if cut > 0 and not _is_number(numbers[cut - 1]):  # a word of GloVe may contain spaces
             word, numbers = b" ".join([word, *numbers[:cut]]), numbers[cut:]
         try:
-            row = np.array(numbers, dtype=np.float32)
+            with np.errstate(over="ignore"):
+                row = np.array(numbers, dtype=np.float32)
         except ValueError:
             raise ValueError(f"line {i + 1} has a value that is not a number") from None
-        if not len(row) or (rows and len(row) != len(rows[0])):
-            expected = f", expected {len(rows[0])}" if rows else ""
+        if not len(row) or len(row) != size:
+            expected = f", expected {size}" if rows or header else ""
             raise ValueError(f"line {i + 1} has {len(row)} numbers{expected}")
         words.append(_decoded(word, i))
         rows.append(row)
         if not len(rows) % (1 << 14):
             _size(len(rows), len(row))
+    if header and len(rows) != header[0]:
+        raise ValueError(f"the file has {len(rows):,} vectors, its first line says {header[0]:,}")
     _size(len(rows), len(rows[0]) if rows else 0)
     return words, np.stack(rows)
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _decoded(word: bytes, i: int) -> str:
@@ -122,8 +177,11 @@ def distinct(words: Sequence[str], values: Matrix, ignore_case: bool) -> tuple[l
 
     Empty words and zero vectors are left out.
     """
-    if not np.isfinite(values).all():
-        raise CorpusError("word vectors contain numbers that are not finite. Replace them.")
+    wrong = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(wrong):
+        raise CorpusError(
+            f"the vector of {words[wrong[0]]!r:.80} has numbers that are not finite in float32. Replace them."
+        )
     length = np.linalg.norm(values, axis=1)
     first: dict[str, int] = {}
     for i, word in enumerate(_core.normalized_words(list(words), ignore_case)):
@@ -134,9 +192,16 @@ def distinct(words: Sequence[str], values: Matrix, ignore_case: bool) -> tuple[l
 
 
 def clustered(
-    words: Sequence[str], values: Matrix, n_classes: int, passes: int, seed: int
+    words: Sequence[str], values: Matrix, n_classes: int | None, passes: int, seed: int
 ) -> tuple[dict[str, list[str]], dict[str, Any]]:
-    """Return the words of each cluster by its path in the tree, and facts about the clusters."""
+    """Return the words of each cluster by its path in the tree, and facts about the clusters.
+
+    The number of classes None means `default_classes`.
+    """
+    if len(words) < 2:
+        raise CorpusError(f"there are vectors of {len(words):,} words, not counting zeros. Give more.")
+    if n_classes is None:
+        n_classes = default_classes(len(words))
     if len(words) < n_classes:
         raise ParameterError(
             f"classes={n_classes}: there are vectors of {len(words):,} words. Use at most as many classes."

@@ -153,10 +153,10 @@ class WordClasses(DerivedColumn):
         (1992), maximised by exchange. The result does not depend on the number of threads.
 
         Args:
-            texts: path, Corpus, Shards or iterable. Path of a file in any format, a corpus, shards of `encode`, or an
-                iterable of these, raw texts, sentences or lists of tokens. Sentences are counted in a stream, so that a
-                text may be larger than memory. In an iterable, a string that names a file is a path, and others are raw
-                texts.
+            texts: path, Corpus, Shards or iterable. Path of a file in any format or a pattern such as ``raw/*.txt``, a
+                corpus, shards of `encode`, or an iterable of these, raw texts, sentences or lists of tokens. Sentences
+                are counted in a stream, so that a text may be larger than memory. If the first string of an iterable
+                names a file, all strings are paths, else all are raw texts.
             classes: int, sequence of int, "several" or None, default=None. Number of classes. None means three times
                 the square root of the number of words, at most 1,000. A sequence learns several sets of classes, which
                 are better features together than one. "several" means those of (32, 64, 128, 256, 512, 1000) that
@@ -213,7 +213,7 @@ class WordClasses(DerivedColumn):
         source: Any,
         words: Sequence[str] | None = None,
         *,
-        classes: int = 1000,
+        classes: int | None = None,
         passes: int = 20,
         ignore_case: bool = False,
         name: str = "classes",
@@ -223,10 +223,12 @@ class WordClasses(DerivedColumn):
         """Cluster word vectors: k-means on vectors of length 1, and a tree of the clusters by Ward's criterion.
 
         Args:
-            source: path, mapping or array. File of word2vec or GloVe (text, or binary `.bin`), a mapping of words to
-                vectors, or an array [V, D] with ``words``. More frequent words come first.
+            source: path, mapping or array. File of word2vec or GloVe (text, or binary `.bin`), which may be compressed,
+                a mapping of words to vectors, or an array [V, D] or its file `.npy` with ``words``. More frequent words
+                come first.
             words: sequence of str or None, default=None. Words of the rows of an array.
-            classes: int, default=1000. Number of classes.
+            classes: int or None, default=None. Number of classes. None means three times the square root of the number
+                of words, at most 1,000.
             passes: int, default=20. Maximum number of iterations of k-means.
             ignore_case: bool, default=False. Whether to look words up in lower case. Set it for uncased vectors.
             name: str, default="classes". Name of the column and of its attributes.
@@ -243,7 +245,7 @@ class WordClasses(DerivedColumn):
         >>> WordClasses.from_vectors({"a": [0, 1], "the": [0, 2], "dog": [1, 0]}, classes=2)["a"]
         '0'
         """
-        n_classes = checked("classes", classes, Integer(2, MOST_CLASSES))
+        n_classes = checked("classes", classes, Integer(2, MOST_CLASSES, optional=True))
         passes, seed = (
             checked("passes", passes, Integer(1)),
             checked("random_state", random_state, Integer(0)),
