@@ -10,8 +10,7 @@ from tagwise import _core
 from tagwise.scores.kernels import KernelFunction
 
 from . import constructors
-from .margins import encode
-from .online import corpus
+from .online import corpus, encode
 from .reference import perceptron
 from .strategies import Problem
 

@@ -24,14 +24,27 @@ class Native(NamedTuple):
     def online(self, kind: str, **parameters: Any) -> _core.Online:
         return constructors.online(self.data, self.layout, kind, **parameters)
 
+    def svm(self, **parameters: Any) -> _core.Svm:
+        return constructors.svm(self.data, self.layout, **parameters)
 
-def native(p: Problem) -> Native:
-    """Encode sentences with real-valued attributes as dicts. The features are the observed ones."""
-    vocabulary, (A, L, conjoined) = _core.Vocabulary(), p.shape
+    def dense(self, p: Problem, w: np.ndarray) -> np.ndarray:
+        """Return weights in the order of the reference implementation."""
+        out = np.zeros(p.shape.size)
+        out[self.at] = w
+        return out
+
+
+def encode(p: Problem) -> tuple[_core.Vocabulary, _core.Dataset]:
+    vocabulary = _core.Vocabulary()
     X = [[{str(a): float(v) for a, v in enumerate(x) if v} for x in sentence] for sentence in p.X]
-    data = _core.encode_attributes(vocabulary, X, X if conjoined else None)
-    data = data.with_gold(np.array([y for path in p.y for y in path], dtype=np.uint16))
-    layout = _core.Layout.build(data, len(vocabulary), L)
+    data = _core.encode_attributes(vocabulary, X, X if p.shape.edge_attributes else None)
+    return vocabulary, data.with_gold(np.array([y for path in p.y for y in path], dtype=np.uint16))
+
+
+def native(p: Problem, all_pairs: bool = False) -> Native:
+    """Encode sentences with real-valued attributes as dicts. The features are the observed ones or all."""
+    (vocabulary, data), (A, L, _) = encode(p), p.shape
+    layout = _core.Layout.build(data, len(vocabulary), L, all_pairs=all_pairs)
     a = layout.arrays()
     ids = np.array([int(vocabulary.text(i)) for i in range(len(vocabulary))], dtype=int)
     base = A * L
@@ -58,6 +71,16 @@ def orders(p: Problem, epochs: int, seed: int) -> list[list[int]]:
 def run(online: _core.Online, order: list[list[int]]) -> None:
     for epoch in order:
         online.epoch(np.array(epoch, dtype=np.uint32))
+
+
+def close_the_gap(solver: Any, tol: float, most: int = 3000) -> dict[str, Any]:
+    """Run epochs until the absolute gap is at most `tol`."""
+    state: dict[str, Any] = {}
+    for _ in range(most):
+        state = solver.epoch()
+        if state["primal"] - state["dual"] <= tol:
+            break
+    return state
 
 
 def corpus(seed: int, labels: int, n: int = 30, longest: int = 6, attributes: int = 40) -> Problem:

@@ -25,17 +25,11 @@ def booster(n: Native, **parameters: Any) -> _core.Boosting:
     return constructors.boosting(n.data, n.layout, loss="pointwise_exp", **parameters)
 
 
-def full(p: Problem, n: Native, w: np.ndarray) -> np.ndarray:
-    out = np.zeros(p.shape.size)
-    out[n.at] = w
-    return out
-
-
 def loss(p: Problem, n: Native, w: np.ndarray, weight: np.ndarray, less: float = 1.0) -> float:
     """Return sum_i w_i sum_t (1 / p_t(gold) - less), with p_t a sum over all paths."""
     total = 0.0
     for x, y, a in zip(as_float32(p.X), p.y, weight):
-        nodes, _ = enumeration.marginals(model.score_sentence(full(p, n, w), x, p.shape))
+        nodes, _ = enumeration.marginals(model.score_sentence(n.dense(p, w), x, p.shape))
         total += a * sum(1 / nodes[t, g] - less for t, g in enumerate(y))
     return float(total)
 
@@ -54,7 +48,7 @@ def test_cached_quantities_match_enumeration(over: str, p: Problem, seed: int) -
     assert b.log_loss == pytest.approx(np.log(value), abs=1e-6)
     each = [loss(p, n, w, np.eye(len(p.X))[i], 0.0) for i in range(len(p.X))]
     np.testing.assert_allclose(b.losses(), np.log(each), rtol=1e-9, atol=1e-9)
-    q = boosting.quantities(full(p, n, w), as_float32(p.X), p.y, p.shape, weight, over == "all", True)
+    q = boosting.quantities(n.dense(p, w), as_float32(p.X), p.y, p.shape, weight, over == "all", True)
     np.testing.assert_allclose(b.slopes(), q.m.sum(axis=0)[n.at], rtol=1e-6, atol=1e-9)
     for i in rng.choice(len(w), size=min(3, len(w)), replace=False):
         ends = [loss(p, n, w + h * np.eye(len(w))[i], weight) for h in (1e-5, -1e-5)]
@@ -69,7 +63,7 @@ def test_bounds_match_the_reference_at_every_step(over: str, p: Problem, seed: i
     n, rng, ones = native(p), np.random.default_rng(seed), np.ones(len(p.X))
     w = rng.normal(size=len(n.layout))
     b = booster(n, start=w, bound="tight", max_step=3.0, over=over)
-    q = boosting.quantities(full(p, n, w), as_float32(p.X), p.y, p.shape, ones, over == "all", True)
+    q = boosting.quantities(n.dense(p, w), as_float32(p.X), p.y, p.shape, ones, over == "all", True)
     before = loss(p, n, w, ones, SUMS[over])
     found = {bound: b.bounds(bound) for bound in ("loose", "tight")}
     assert np.all(found["loose"][1] >= found["tight"][1] - 1e-9)

@@ -158,20 +158,6 @@ def test_forbidden_edges_are_excluded_in_training():
     )
 
 
-def test_weight_of_two_equals_a_duplicate_sentence():
-    X = [[f"w{(3 * i + t) % 7}" for t in range(3 + i % 3)] for i in range(12)]
-    y = [["ABC"[(len(w) + i + t) % 3] for t, w in enumerate(x)] for i, x in enumerate(X)]
-    options = {"features": "S1", "optimizer": "dual", "tol": 1e-5, "l2": 2.0}
-    weights = [2.0 if i == 4 else 0.0 if i == 7 else 1.0 for i in range(12)]
-    order = [4, *(i for i in range(12) if i != 7)]
-    ours = tw.CRF(**options).fit([X[i] for i in order], [y[i] for i in order])
-    other = tw.CRF(**options).fit(X, y, sample_weight=weights)
-    assert "certified" in ours.stopped_
-    assert "certified" in other.stopped_
-    assert other.objective_ == pytest.approx(ours.objective_, rel=1e-5)
-    assert other.objective_ != pytest.approx(tw.CRF(**options).fit(X, y).objective_, rel=1e-3)
-
-
 @pytest.mark.parametrize("together", [False, True])
 def test_results_are_bit_identical_for_any_threads(together, monkeypatch):
     monkeypatch.setenv("TAGWISE_MOST_THREADS", "4")

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tagwise import _core
-from tagwise.base.exceptions import TrainingError
 from tagwise.corpus import schemes
 
-from .corpora import constraints
 from .online import (
     EXACT_WEIGHTS,
     KINDS,
@@ -30,7 +28,7 @@ from .online import (
     run,
     weights_of,
 )
-from .reference import chain, costs, model, perceptron, qp, scores
+from .reference import chain, costs, model, perceptron, qp
 from .strategies import Problem, problems, reals, wholes
 
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
@@ -95,43 +93,7 @@ def test_batch_perceptron(p: Problem) -> None:
         np.testing.assert_allclose(online.weights(), mean[n.at], rtol=1e-12, atol=1e-12)
 
 
-def test_decoding_satisfies_constraints() -> None:
-    p = corpus(1, 5, n=25, longest=4)
-    n = native(p)
-    c = type("", (), {"gold": p.y, "labels": 5})
-    sets, of, forbidden = constraints(c, 2)  # type: ignore[arg-type]
-    offsets = n.data.offsets.astype(int)
-    mask = model.observed(list(zip(p.X, p.y)), p.shape)
-    w = np.zeros(p.shape.size)
-    for _ in range(3):
-        for i, (x, y) in enumerate(zip(p.X, p.y)):
-            s = model.score_sentence(w, x, p.shape)
-            s = scores(s.node, s.edge, s.start, s.end, sets[offsets[i] : offsets[i + 1]], forbidden)
-            guess = chain.viterbi(s)
-            w = w + mask * (model.features(x, y, p.shape) - model.features(x, guess, p.shape))
-    edges = np.flatnonzero(forbidden.ravel()).astype(np.uint32)
-    online = n.online("perceptron", shuffle=False, forbidden=edges, allowed=(sets, of))
-    for _ in range(3):
-        online.epoch()
-    np.testing.assert_array_equal(online.weights(averaged=False), w[n.at])
-    with pytest.raises(TrainingError, match="sentence"):
-        n.online("perceptron", forbidden=np.arange(25, dtype=np.uint32))
-
-
 # -- averages, orders, state ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_average_is_the_mean_of_the_weights(name: str) -> None:
-    p = corpus(3, 4)
-    n = native(p)
-    online = learner(n, name)
-    total, steps = np.zeros(len(n.layout)), 0
-    for i in functools.reduce(operator.iadd, orders(p, 2, 5), []):
-        online.epoch(np.array([i], dtype=np.uint32))
-        total, steps = total + online.weights(averaged=False), steps + 1
-        np.testing.assert_allclose(online.weights(), total / steps, rtol=1e-9, atol=1e-9)
-    assert online.steps == steps
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -387,20 +349,6 @@ def test_epochs_report_errors_and_updates() -> None:
     assert first["wrong_sentences"] == first["updates"] == sum(y != g for y, g in zip(p.y, guess))
     assert first["loss"] == 0.0
     assert online.epoch()["loss"] > 0.0
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_sample_weights_scale_the_step(name: str) -> None:
-    p = corpus(31, 3, n=4)
-    n = native(p)
-    moved = []
-    for weight in (0.0, 1.0, 2.0):
-        online = learner(n, name, sample_weight=np.full(4, weight, dtype=np.float32))
-        online.epoch(np.array([0], dtype=np.uint32))
-        moved.append(online.weights(averaged=False))
-    assert np.any(moved[1])
-    assert not np.any(moved[0])
-    np.testing.assert_allclose(moved[2], 2 * moved[1], rtol=1e-6)
 
 
 def test_values_outside_their_domain_are_rejected() -> None:

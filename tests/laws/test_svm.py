@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,43 +13,11 @@ from hypothesis import strategies as st
 from tagwise import _core
 
 from . import constructors
-from .margins import encode, run
-from .online import corpus
+from .online import close_the_gap, corpus, encode, native
 from .reference import chain, enumeration, model, svm
 from .strategies import Problem, problems, reals
 
 small = problems(max_sentences=2, max_tokens=3, max_labels=3, max_attributes=2)
-
-
-class Native(NamedTuple):
-    """A tiny problem in the core's form, with every feature of the attributes that occur."""
-
-    data: _core.Dataset
-    layout: _core.Layout
-    at: np.ndarray  # [features] index into the reference vector
-
-    def svm(self, **parameters: Any) -> _core.Svm:
-        return constructors.svm(self.data, self.layout, **parameters)
-
-
-def native(p: Problem) -> Native:
-    (vocabulary, data), (A, L, _) = encode(p), p.shape
-    layout = _core.Layout.build(data, len(vocabulary), L, all_pairs=True)
-    a = layout.arrays()
-    ids = np.array([int(vocabulary.text(i)) for i in range(len(vocabulary))], dtype=int)
-    parts = [
-        np.repeat(ids, L) * L + a["node_label"],
-        A * L + a["edges"],
-        A * L + L * L + a["starts"],
-        A * L + L * L + L + a["ends"],
-    ]
-    return Native(data, layout, np.concatenate(parts).astype(int))
-
-
-def full(n: Native, w: np.ndarray, shape: model.Shape) -> np.ndarray:
-    out = np.zeros(shape.size)
-    out[n.at] = w
-    return out
 
 
 @pytest.mark.parametrize("slack", ["instance", "sequence"])
@@ -58,15 +26,15 @@ def full(n: Native, w: np.ndarray, shape: model.Shape) -> np.ndarray:
 @given(p=small, C=st.sampled_from([0.3, 1.0]))
 def test_optimum_solves_the_quadratic_program(slack: str, margin: bool, p: Problem, C: float) -> None:
     best = svm.solve(p.X, p.y, p.shape, C, slack, margin)
-    n = native(p)
+    n = native(p, all_pairs=True)
     solver = n.svm(c=C, slack=slack, rescale=margin, tolerance=1e-6)
-    state = run(solver, 1e-5)
+    state = close_the_gap(solver, 1e-5)
     assert not state["truncated"]
     assert state["primal"] == pytest.approx(best.primal, abs=1e-4)
     assert state["dual"] == pytest.approx(best.dual, abs=1e-4)
-    np.testing.assert_allclose(full(n, solver.weights(), p.shape), best.w, atol=2e-2)
+    np.testing.assert_allclose(n.dense(p, solver.weights()), best.w, atol=2e-2)
     # the reported primal is exact
-    w = full(n, solver.weights(), p.shape)
+    w = n.dense(p, solver.weights())
     exact = svm.primal(w, p.X, p.y, p.shape, C, slack, margin)
     assert state["primal"] == pytest.approx(exact, abs=1e-5)
 
@@ -77,10 +45,10 @@ def test_optimum_solves_the_quadratic_program(slack: str, margin: bool, p: Probl
 @given(p=problems(max_sentences=3, max_tokens=3, max_labels=3, values=reals(1.0)))
 def test_optimality_conditions(slack: str, margin: bool, p: Problem) -> None:
     """w = 1/2 sum alpha d, alpha > 0 only if the margin is at its slack, and alphas sum to C if the slack is > 0."""
-    C, n = 0.7, native(p)
+    C, n = 0.7, native(p, all_pairs=True)
     solver = n.svm(c=C, slack=slack, rescale=margin, tolerance=1e-7)
-    run(solver, 1e-6)
-    w = full(n, solver.weights(), p.shape)
+    close_the_gap(solver, 1e-6)
+    w = n.dense(p, solver.weights())
     total = np.zeros_like(w)
     held: dict[int, list[tuple[chain.Path, float]]] = {i: [] for i in range(len(p.X))}
     for i, path, alpha in solver.alphas():
@@ -119,10 +87,10 @@ def test_gap_closes_with_truncated_slacks(most: int, margin: bool, p: Problem, C
 
     A closed gap between a primal by enumeration and a dual of feasible alphas is the optimum.
     """
-    n = native(p)
+    n = native(p, all_pairs=True)
     solver = n.svm(c=C, slack="sequence", rescale=margin, most=most, tolerance=1e-6)
-    state = run(solver, 1e-5)
-    w = full(n, solver.weights(), p.shape)
+    state = close_the_gap(solver, 1e-5)
+    w = n.dense(p, solver.weights())
     exact = svm.primal(w, p.X, p.y, p.shape, C, "sequence", margin, most)
     assert state["primal"] == pytest.approx(exact, abs=1e-4)
     used = [0.0] * len(p.X)
@@ -142,7 +110,7 @@ def test_gap_closes_with_truncated_slacks(most: int, margin: bool, p: Problem, C
 @settings(max_examples=20)
 @given(problems(max_sentences=3, max_tokens=4, max_labels=3), st.sampled_from(["instance", "sequence"]))
 def test_slack_bounds_the_zero_one_risk_at_any_epoch(p: Problem, slack: str) -> None:
-    n = native(p)
+    n = native(p, all_pairs=True)
     solver = n.svm(c=0.5, slack=slack)
     for _ in range(3):
         state = solver.epoch()
@@ -150,7 +118,7 @@ def test_slack_bounds_the_zero_one_risk_at_any_epoch(p: Problem, slack: str) -> 
             0 <= state["active"] <= min(len(p.X), state["paths"])
         )  # sentences with a path in the working set
         assert (state["active"] > 0) == (state["paths"] > 0)
-        w = full(n, solver.weights(), p.shape)
+        w = n.dense(p, solver.weights())
         ranks = [
             enumeration.rank(model.score_sentence(w, x, p.shape), y) for x, y in zip(p.X, p.y)
         ]  # paths at least as good as gold
@@ -163,7 +131,7 @@ def test_slack_bounds_the_zero_one_risk_at_any_epoch(p: Problem, slack: str) -> 
 @pytest.mark.parametrize("margin", [False, True])
 @pytest.mark.parametrize("labels", [3, 9, 17])
 def test_gap_closes_and_the_dual_never_decreases(labels: int, margin: bool) -> None:
-    solver = native(corpus(labels, labels)).svm(c=0.5, rescale=margin, tolerance=1e-3)
+    solver = native(corpus(labels, labels), all_pairs=True).svm(c=0.5, rescale=margin, tolerance=1e-3)
     dual, gaps = 0.0, []
     for _ in range(60):
         state = solver.epoch()
@@ -178,7 +146,7 @@ def test_gap_closes_and_the_dual_never_decreases(labels: int, margin: bool) -> N
 
 
 def test_results_depend_only_on_the_seed() -> None:
-    n = native(corpus(4, 7, n=150))
+    n = native(corpus(4, 7, n=150), all_pairs=True)
 
     def trained(**parameters: Any) -> tuple[np.ndarray, list[dict[str, Any]]]:
         solver = n.svm(**parameters)
@@ -193,26 +161,6 @@ def test_results_depend_only_on_the_seed() -> None:
     assert not np.array_equal(w, trained(seed=2)[0])
 
 
-@settings(max_examples=10)
-@given(small)
-def test_weight_of_two_equals_a_duplicate_sentence(p: Problem) -> None:
-    n, twice = native(p), native(Problem(p.shape, [*p.X, p.X[0]], [*p.y, p.y[0]]))
-    weight = np.ones(len(p.X))
-    weight[0] = 2.0
-    a = run(n.svm(sample_weight=weight, tolerance=1e-6), 1e-5)
-    b = run(twice.svm(tolerance=1e-6), 1e-5)
-    assert a["dual"] == pytest.approx(b["dual"], abs=1e-4)
-
-
-def test_sentences_of_weight_zero_are_ignored() -> None:
-    p = corpus(2, 4, n=10)
-    weight = np.ones(10)
-    weight[3] = 0.0
-    solver = native(p).svm(sample_weight=weight)
-    run(solver, 1e-2, 20)
-    assert all(i != 3 for i, _, _ in solver.alphas())
-
-
 def test_optimum_with_edge_attributes() -> None:
     """With the reference implementation's edge attributes the optimum is the quadratic program's."""
     rng = np.random.default_rng(0)
@@ -220,7 +168,7 @@ def test_optimum_with_edge_attributes() -> None:
     p = Problem(model.Shape(2, 2, True), X, [(0, 1, 1), (1, 0)])
     vocabulary, data = encode(p)
     layout = _core.Layout.build(data, len(vocabulary), 2, all_pairs=True)
-    state = run(constructors.svm(data, layout, c=0.6, tolerance=1e-6), 1e-5)
+    state = close_the_gap(constructors.svm(data, layout, c=0.6, tolerance=1e-6), 1e-5)
     # observed pairs only: the reference optimum over the same features
     a = layout.arrays()
     ids = [int(vocabulary.text(i)) for i in range(len(vocabulary))]
@@ -259,6 +207,6 @@ def test_optimum_with_edge_attributes() -> None:
 )
 def test_invalid_parameters_are_rejected(bad: dict[str, Any], message: str) -> None:
     """The error names the parameter and its domain."""
-    n = native(corpus(1, 3, n=4))
+    n = native(corpus(1, 3, n=4), all_pairs=True)
     with pytest.raises(ValueError, match=re.escape(message)):
         n.svm(**bad)

@@ -14,7 +14,7 @@ from tagwise.scores.kernels import KernelFunction
 
 from . import constructors
 from .kernel_learners import frame
-from .margins import run as close_the_gap
+from .online import close_the_gap
 from .weighted import COUNTS, WEIGHTS, Bag
 
 LOSSES = _core.LOSSES

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,52 @@ class Made:
         self.w_order = np.zeros(len(self.layout) + len(self.order))
 
 
-def given(**arguments: Any) -> dict[str, Any]:
-    """Return arguments by name."""
-    return arguments
+class Table(Targets):
+    """Callables by name, with valid arguments. Arguments of usual names and values are given by their names."""
+
+    def __init__(self, m: Made) -> None:
+        self.usual: dict[str, Any] = {
+            "dataset": m.dataset,
+            "layout": m.layout,
+            "w": m.w,
+            "gradient": np.zeros_like(m.w),
+            "n_jobs": 1,
+            "sample_weight": np.ones(3),
+            "forbidden": np.zeros(0, u32),
+            "allowed": m.allowed,
+            "once": m.once,
+            "scorer": m.scorer,
+            "kernel": m.kernel,
+            "terms": m.terms,
+            "entities": m.entities,
+            "vocab": _core.Vocabulary(),
+            "loss": "log",
+            "seed": 1,
+            "shuffle": True,
+            "average": True,
+        }
+
+    def given(self, names: str = "", /, **more: Any) -> dict[str, Any]:
+        """Return arguments: the usual values of these names, and others."""
+        return {name: self.usual[name] for name in names.split()} | more
+
+    def call(
+        self, name: str, names: str = "", make: Callable[[], Callable[..., Any]] | None = None, /, **more: Any
+    ) -> None:
+        """Add a callable, which `make` returns if it is not the function or class of that name."""
+        self[name] = (make or (lambda: attrgetter(name)(_core)), self.given(names, **more))
+
+    def methods(self, kind: str, make: Callable[[], Any], /, **methods: dict[str, Any]) -> None:
+        """Add methods of the object that `make` returns, with their arguments."""
+        for name, arguments in methods.items():
+            self[f"{kind}.{name}"] = (partial(getattr_of, make, name), arguments)
+
+    def options(self, name: str, use: Callable[[Any], Any], names: str = "", /, **more: Any) -> None:
+        """Add a class of options, which are checked when an object that uses them is made."""
+        make = getattr(_core, name)
+        self.call(name, names, lambda: lambda **options: use(make(**options)), **more)
+
+
+def getattr_of(make: Callable[[], Any], name: str) -> Any:
+    """Return an attribute of a new object."""
+    return getattr(make(), name)

@@ -67,15 +67,6 @@ def test_dev_scores_and_allowed_labels_work_with_kernels() -> None:
         assert tagger.predict([["the", "cat"]], allowed=[[[only], [only]]]) == [[only, only]]
 
 
-def test_gamma_default_is_the_inverse_mean_squared_norm() -> None:
-    """None means 1 / mean ||x||^2, and the model stores the number."""
-    tagger = tw.HMSVM(kernel="rbf").fit(
-        [[["a", "b"], ["a", "c"]], [["a", "b", "c", "d"]]], [["x", "y"], ["x"]]
-    )
-    assert isinstance(tagger.model_.scorer, KernelScorer)
-    assert tagger.model_.scorer.kernel.gamma == pytest.approx(3 / 8)
-
-
 def test_tag_dictionary_works_with_a_kernel(tmp_path: Path) -> None:
     tagger = tw.HMSVM(features="S2", kernel="poly", dictionary=5).fit(X, Y)
     tagger.save(tmp_path / "model")
