@@ -46,6 +46,9 @@ def test_punctuation_is_a_token_of_its_own(text: str) -> None:
         ("the cat sat\nthe dog\n", "raw"),
         ("He said so .\nDr. Smith of the U.S. left , Mr. Jones did not .\n", "text"),
         ("Où est-il ? Je ne sais pas, dit-elle.\nIl part demain, non ?\n", "raw"),
+        ("Ceci est bon !\nVraiment ? Oui : bien sûr.\n« Bonjour », dit-il.\n", "raw"),
+        ("我住在北京。\n他在上海工作,很开心!\n", "raw"),
+        ("First line\twith a tab.\nSecond line without one.\n", "raw"),
         ("Anna sleeps.\nTom works.\nBob runs.\n", "raw"),  # lines of equal width are not columns
         ("Anna sleeps.\n\nTom works.\n\nBob runs.\n", "raw"),
         ("Paris.\n", "raw"),

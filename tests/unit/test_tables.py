@@ -158,6 +158,12 @@ def test_an_unusual_label_of_the_first_row_is_reported(caplog: pytest.LogCapture
         found("mot entité\n" + body)
         assert "the label 'entité' occurs only in the first row, with the token 'mot'" in caplog.text
         caplog.clear()
+        found("palabra,etiqueta\nRosa,B-PER\nruns,O\n\nTom,B-PER\n")
+        assert (
+            "the label 'etiqueta' occurs only in the first row" in caplog.text
+        )  # all others are usual labels
+        caplog.clear()
+        found("EU,person\nx,other\n\nTom,nobody\n")
         found("EU B-ORG\n" + body)
         found("mot entité\nx entité\n" + body)
         assert caplog.text == ""
@@ -233,7 +239,9 @@ def test_a_row_with_a_whole_sentence_is_refused(labels: str) -> None:
 
 
 def test_blank_sentence_cells_without_a_header_name_the_remedy() -> None:
-    text = table(",", ROWS[1:])
+    """Names of sentences without numbers are not recognized without a header."""
+    rows = [[row[0].replace(": 1", "-one").replace(": 2", "-two"), *row[1:]] for row in ROWS[1:]]
+    text = table(",", rows)
     with pytest.raises(
         CorpusError, match="If the first column numbers the sentences, pass columns="
     ) as error:
@@ -241,3 +249,39 @@ def test_blank_sentence_cells_without_a_header_name_the_remedy() -> None:
     names = str(error.value).partition("columns=(")[2].partition(")")[0]
     corpus = found(text, columns=[name.strip(" '") for name in names.split(",")])
     assert (corpus.tokens, corpus.labels) == (TOKENS, LABELS)
+
+
+@pytest.mark.parametrize("first", [["Sentence: 1", "", "", "Sentence: 2"], ["1", "1", "1", "2"]])
+def test_numbers_of_sentences_are_recognized_without_a_header(first: list[str]) -> None:
+    """A first column of rising numbers with repetitions names the sentences. One without repetitions does not."""
+    rows = [[name, *row[1:]] for name, row in zip(first, ROWS[1:])]
+    corpus = found(table(",", rows))
+    assert (corpus.tokens, corpus.labels) == (TOKENS, LABELS)
+    numbered = [[str(i), *row[1:]] for i, row in enumerate(ROWS[1:])]
+    assert found(table(",", numbered)).tokens == [["0", "1", "2", "3"]]
+
+
+@pytest.mark.parametrize("header", ["Word,Word,Tag", "word,tag,TAG"])
+def test_a_header_with_equal_names_is_refused(header: str) -> None:
+    """It is no row of tokens, and columns named in the order of the file replace it."""
+    text = f"{header}\nRosa,a,B-PER\nruns,b,O\n"
+    with pytest.raises(CorpusError, match=r":1: the header has several columns named '(Word|TAG)'"):
+        found(text)
+    assert found(text, columns=("word", "_", "label")).labels == [["B-PER", "O"]]
+
+
+def test_a_row_with_lists_is_refused() -> None:
+    """A data set of sentences saved as CSV has lists in its cells."""
+    with pytest.raises(CorpusError, match=r":2: a row with lists of tokens and labels"):
+        found("id,tokens,ner_tags\n1,\"['Rosa', 'runs']\",\"['B-PER', 'O']\"\n")
+    assert found("word,label\n[,O\n],O\n").tokens == [["[", "]"]]
+
+
+def test_texts_as_tokens_are_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """A table of texts with one class each is not a corpus of tokens."""
+    with caplog.at_level(logging.WARNING):
+        found("id,text,label\n1,I love it,pos\n2,It is bad,neg\n")
+        assert "most tokens have several words, such as 'I love it'" in caplog.text
+        caplog.clear()
+        found("word,label\nNew York City,LOC\nis,O\nbig,O\n")
+        assert caplog.text == ""

@@ -156,7 +156,11 @@ def is_comment_or_docstart(line: str) -> bool:
 
 def detect(head: str, rows: list[str]) -> bool:
     """Return whether the first lines of a text are rows of columns: tabs, document marks, or rows of equal width."""
-    if any("\t" in row for row in rows) or DOCSTART in head:
+    if DOCSTART in head:
+        return True
+    if is_prose(rows) and len({row.count("\t") for row in rows}) > 1:
+        return False  # text with a tab in some of its lines
+    if any("\t" in row for row in rows):
         return True
     if is_prose(rows):
         return False
@@ -166,7 +170,7 @@ def detect(head: str, rows: list[str]) -> bool:
 
 
 #: End of a sentence in text that is not tokenized: a word, its punctuation, and closing quotes or brackets.
-_PROSE = re.compile(r"\w[.!?\u2026]+[\"')\]\u00bb\u201d\u2019]*$")
+_PROSE = re.compile(r"\w[.!?\u2026\u3002\uff01\uff1f]+[\"')\]\u00bb\u201d\u2019\u300d\u300f]*$")
 
 
 def is_prose(rows: list[str]) -> bool:

@@ -13,23 +13,31 @@ from tagwise.corpus.text.tokenizer import ABBREVIATIONS
 
 #: Tokens that stand alone only in tokenized text.
 _ALONE = frozenset([*'.,;:!?()[]"', "''", "``", "...", "n't", "'s", "-LRB-", "-RRB-"])
+#: Marks that no language sets apart from the word before.
+_STOPS = frozenset(".,")
+#: Closing quotes and brackets.
+_CLOSING = frozenset("\"')]\u00bb\u201d\u2019")
 
 
 def detect(head: str, rows: list[str]) -> bool:
     """Return whether a text looks tokenized: punctuation stands alone more often than at the end of a word.
 
-    A dot after an abbreviation, an initial or a number does not count, because tokenized text has it too.
+    Full stops and commas decide if there are any, because French puts a space before other marks. A dot after an
+    abbreviation, an initial or a number does not count, because tokenized text has it too.
     """
-    alone = attached = 0
+    alone = {True: 0, False: 0}  # tokens, by whether they are full stops or commas
+    attached = {True: 0, False: 0}
     for row in rows:
         for token in row.replace("\t", " ").split(" "):
             if token in _ALONE:
-                alone += 1
-            elif len(token) > 1 and token[-1] in ".,;:!?" and token[-2].isalnum():
+                alone[token in _STOPS] += 1
+            elif len(token) > 1 and token[-1] in ".,;:!?" and token[-2] not in ".,;:!?":
                 stem = token[:-1]
                 keeps_dot = len(stem) == 1 or "." in stem or stem.isdigit() or stem.lower() in ABBREVIATIONS
-                attached += not (token[-1] == "." and keeps_dot)
-    return alone > attached
+                is_word = stem[-1].isalnum() or stem[-1] in _CLOSING
+                attached[token[-1] in _STOPS] += is_word and not (token[-1] == "." and keeps_dot)
+    decisive = alone[True] + attached[True] > 0
+    return alone[decisive] > attached[decisive]
 
 
 def iter_open(file: OpenFile) -> Iterator[Sentence]:

@@ -7,6 +7,7 @@ that column continues the sentence of the row above.
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
@@ -27,6 +28,8 @@ _OTHERS = ("pos", "pos_tag", "upos", "xpos", "lemma", "chunk", "id", "token_id",
 _KNOWN = {*TOKENS, *SENTENCES, *LABELS, *_OTHERS}
 #: Column of the sentence numbers in written tables.
 SENTENCE_ID = "sentence_id"
+#: Number of a sentence, such as 12 or ``Sentence: 12``.
+_NUMBER = re.compile(r"((?:[^\W\d]+[ :#_-]*)?)(\d{1,9})")
 #: Rows of the file that determine separator and columns.
 _FIRST = 50
 #: Lines that a quoted cell may span. A quote that is not closed is thereby reported near its row.
@@ -75,10 +78,9 @@ def is_header(cells: Sequence[str], declared: Sequence[str] | None = None) -> bo
     names = [cell.strip().casefold() for cell in cells]
     if declared is not None and names == [name.casefold() for name in declared]:
         return True
-    given = [name for name in names if name]
-    if len(set(given)) != len(given) or not {*TOKENS, *SENTENCES} & set(given):
+    if not {*TOKENS, *SENTENCES} & set(names):
         return False
-    return len(_KNOWN & set(given)) > 1 or names[0] == SENTENCE_ID
+    return len(_KNOWN & set(names)) > 1 or names[0] == SENTENCE_ID
 
 
 def has_header(head: str, declared: Sequence[str] | None = None) -> bool:
@@ -103,7 +105,10 @@ def separator_of(rows: Sequence[str]) -> str:
 
 
 def detect(head: str, rows: list[str]) -> bool:
-    """Return whether the first row is a header, or whether rows separated by ``,``, ``;`` or ``|`` end in labels."""
+    """Return whether the first row is a header, or whether rows separated by ``,``, ``;`` or ``|`` end in labels.
+
+    The first of them need not, since it may be a header with unusual names.
+    """
     found = first_rows(head)
     if has_header(head):
         return True
@@ -112,13 +117,35 @@ def detect(head: str, rows: list[str]) -> bool:
         return False
     rows_of_cells = [cells_of(row, separator) for row in found]
     widths = set(map(len, rows_of_cells))
-    return len(widths) == 1 and widths != {1} and all(LABEL.fullmatch(cells[-1]) for cells in rows_of_cells)
+    return (
+        len(widths) == 1 and widths != {1} and all(LABEL.fullmatch(cells[-1]) for cells in rows_of_cells[1:])
+    )
+
+
+def names_sentences(cells: Sequence[str]) -> bool:
+    """Return whether the cells of a column without a name number the sentences: they rise, and some are repeated.
+
+    A blank cell repeats the one above.
+
+    >>> names_sentences(["1", "1", "2"]), names_sentences(["Sentence: 1", "", "Sentence: 2"])
+    (True, True)
+    >>> names_sentences(["1", "2", "3"])
+    False
+    """
+    given = [cell for cell in cells if cell]
+    found = [_NUMBER.fullmatch(cell) for cell in given]
+    if not cells or not cells[0] or not all(found):
+        return False
+    prefixes = {match[1] for match in found if match}
+    numbers = [int(match[2]) for match in found if match]
+    return len(prefixes) == 1 and numbers == sorted(numbers) and len(set(numbers)) < len(cells)
 
 
 class Table:
     """State of the reader of one table. The first row determines the columns."""
 
-    def __init__(self, file: OpenFile, separator: str, first: Sequence[str]) -> None:
+    def __init__(self, file: OpenFile, separator: str, rows: Sequence[Sequence[str]]) -> None:
+        first = rows[0]
         self.file = file
         self.separator = separator
         self.width = len(first)
@@ -128,7 +155,7 @@ class Table:
         self.places: list[tuple[str, int]] = []  # columns to keep, with their positions
         self.shared = StringCache()
         if self.header is None:
-            self.set_unnamed()
+            self.set_unnamed([cells[0] for cells in rows])
         else:
             self.set_named([name.strip() for name in self.header])
         if self.label not in [name for name, _ in self.places]:
@@ -139,9 +166,11 @@ class Table:
     def refuse(self, problem: str, remedy: str, line: int | None = None) -> NoReturn:
         fail(self.file.name, line, problem, remedy)
 
-    def set_unnamed(self) -> None:
-        """Name the columns of a table without a header."""
+    def set_unnamed(self, first: Sequence[str]) -> None:
+        """Name the columns of a table without a header, whose first rows begin with the cells `first`."""
         declared, label = self.file.columns, self.file.label
+        if declared is None and self.width > 2 and names_sentences(first):
+            declared = (SENTENCE_ID, *default_columns(self.width - 1, label))
         names = declared if declared is not None else default_columns(self.width, label)
         if len(names) == self.width + 1 and self.file.optional_label and names[-1] == label:
             names = names[:-1]
@@ -166,9 +195,16 @@ class Table:
         """Choose the columns of a table with a header."""
         folded = [name.casefold() for name in names]
         declared = self.file.columns
+        twice = next((name for i, name in enumerate(names) if name and folded[i] in folded[:i]), None)
+        if twice is not None and (declared is None or len(declared) != len(names)):
+            self.refuse(
+                f"the header has several columns named {twice!r}",
+                "Rename one of them, or name all columns in the order of the file with columns=(...).",
+                1,
+            )
         self.sentence = next((i for i, name in enumerate(folded) if name in SENTENCES), None)
         word = self.word(folded)
-        label = self.label_place(names, folded, word)
+        label = None if twice is not None else self.label_place(names, folded, word)
         aliases = {"word": word, **({} if label is None else {"label": label, str(self.label): label})}
 
         def place_of(name: str) -> int | None:
@@ -180,8 +216,8 @@ class Table:
             if label is not None:
                 self.places.append((str(self.label), label))
             return
-        chosen = [(name, place_of(name)) for name in declared]
-        if "_" not in declared and all(i is not None for _, i in chosen):
+        chosen = [] if twice is not None else [(name, place_of(name)) for name in declared]
+        if chosen and "_" not in declared and all(i is not None for _, i in chosen):
             self.places = [(name, i) for name, i in chosen if i is not None and i != self.sentence]
             return
         own = None if self.sentence is None or len(declared) != len(names) else declared[self.sentence]
@@ -268,12 +304,22 @@ class Table:
         return cells
 
     def refuse_sentence(self, cells: list[str], line: int) -> None:
-        """Raise a CorpusError if a row holds a whole sentence: at least three words and as many labels."""
+        """Raise a CorpusError if a row holds a whole sentence: a list, or at least three words and as many labels."""
         places = dict(self.places)
-        if self.label is None or " " not in cells[places[self.label]]:
+        if self.label is None:
             return
-        n = len(cells[places[self.label]].split())
-        if n > 2 and len(cells[self.places[0][1]].split()) == n:
+        label, token = cells[places[self.label]], cells[self.places[0][1]]
+        if label[0] == "[" and len(label) > 1 and label[-1] == "]" and token[0] == "[" and token[-1] == "]":
+            self.refuse(
+                f"a row with lists of tokens and labels, {shown(token)}, expected one token per row",
+                "Save the lists as JSON lines, as to_json of datasets and to_json(orient='records', lines=True) of "
+                "pandas do.",
+                line,
+            )
+        if " " not in label:
+            return
+        n = len(label.split())
+        if n > 2 and len(token.split()) == n:
             self.refuse(
                 f"a row with {n} words and {n} labels, expected one token per row",
                 'Write one row per token, or lines such as {"tokens": ["In", "Oslo"], "labels": ["O", "B-LOC"]}.',
@@ -344,8 +390,9 @@ def table_sentences(file: OpenFile, separator: str | None) -> Iterator[Sentence]
                     rows, lines, held, doc = [], [], 0, None
                 continue
             if table is None:
-                separator = separator or separator_of(first_rows("\n".join(t for n, t in batch if n >= line)))
-                table = Table(file, separator, cells_of(row, separator))
+                first = first_rows("\n".join(t for n, t in batch if n >= line))
+                separator = separator or separator_of(first)
+                table = Table(file, separator, [cells_of(text.strip(" "), separator) for text in first])
                 if table.header is not None:
                     continue
             if file.raw is None and "\n" not in row and table.is_open(row):
