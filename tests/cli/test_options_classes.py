@@ -82,6 +82,15 @@ def form(bench: Bench) -> None:
     assert sorted(learned(bench, text, "--format", "text").members()) == ["a", "b", "c"]
 
 
+@row("classes", "--encoding")
+def encoding(bench: Bench) -> None:
+    """--encoding decodes the files."""
+    text = bench.path("latin.txt")
+    text.write_bytes("Málaga gana\nBurgos gana\n".encode("latin-1") * 2)
+    assert "UTF-8" in invoke("classes", text, "-o", bench.path("x.classes")).stderr
+    assert "Málaga" in learned(bench, text, "--classes", 2, "--encoding", "latin-1").members()
+
+
 @row("classes", "--n-jobs")
 def n_jobs(bench: Bench) -> None:
     """--n-jobs is passed on, and the result is the same."""
@@ -116,6 +125,18 @@ def inspect_word(bench: Bench) -> None:
     shown = bench.ok("inspect", path, "--word", "Lund", "--word", "=").stdout
     assert "Lund" in shown
     assert "unknown" in shown
+    assert found["words"]["Lund"]["known"]
+    assert "unknown" not in bench.ok("inspect", path, "--word", "Lund").stdout
+    bench.ok(
+        "classes",
+        bench.path("rare.txt", "Rosa goes\nRosa goes\nIda goes\nOtto goes there\n"),
+        "--classes",
+        2,
+        "-o",
+        path,
+    )
+    shown = bench.ok("inspect", path, "--word", "Zoe").stdout
+    assert "it has the class of its shape" in shown
     assert f"{classes['Lund']}: " in bench.ok("inspect", path).stdout
     assert "requires a file of word classes" in invoke("inspect", bench.model, "--word", "Lund").stderr
     assert "requires a model" in invoke("inspect", path, "--label", "O").stderr

@@ -12,9 +12,17 @@ from typing import Any
 import rich_click as click
 from rich.console import Console
 
+from tagwise._core import normalized_words
 from tagwise.base.terminal import pair_table, visible
 from tagwise.cli.app import debug_option, say
-from tagwise.cli.files import PARTS, bundled_corpus, check_output, n_jobs_option, read_sentences
+from tagwise.cli.files import (
+    PARTS,
+    bundled_corpus,
+    check_output,
+    encoding_option,
+    n_jobs_option,
+    read_sentences,
+)
 from tagwise.cli.help import DATA, LEARNER, OUTPUT, Command
 from tagwise.cli.options import COUNT, option
 from tagwise.corpus.bundled import list_corpora, load_corpus
@@ -110,6 +118,8 @@ def _show(console: Console, found: WordClasses, path: str, words: Sequence[str],
             )
             continue
         rows = [(prefix, ", ".join(members)) for prefix, members in about["depths"].items()]
+        if not about["known"]:
+            rows.insert(0, ("unknown word", "it has the class of its shape"))
         console.print(pair_table(rows, title=visible(word)))
         near = [(near, ", ".join(members)) for near, members in about["nearest"].items()]
         console.print(pair_table(near, title="nearest classes"))
@@ -135,13 +145,17 @@ class Sizes(click.ParamType[Any]):
 
 
 def _word_facts(classes: WordClasses, word: str, top: int) -> dict[str, Any]:
-    """Return the path of the class of a word, the members of its prefixes, and the nearest classes."""
+    """Return the path of the class of a word, the members of its prefixes, and the nearest classes.
+
+    `known` is False if the class is that of the shape of the word.
+    """
     path = classes.get(word)
     if path is None:
-        return {"path": None, "depths": {}, "nearest": {}}
+        return {"path": None, "known": False, "depths": {}, "nearest": {}}
     lengths = sorted({n for n in DEPTHS if n < len(path)} | {len(path)}, reverse=True)
     return {
         "path": path,
+        "known": normalized_words([word], classes.ignore_case)[0] in classes.members(path),
         "depths": {path[:n]: classes.members(path[:n], top) for n in lengths},
         "nearest": {near: classes.members(near, top) for near in classes.nearest(word)},
     }
@@ -157,6 +171,7 @@ def _word_facts(classes: WordClasses, word: str, top: int) -> dict[str, Any]:
     type=click.Choice(FORMATS),
     show_default="by name and content",
 )
+@encoding_option
 @option("--ignore-case", "Treat Apple and apple as one word.", DATA)
 @option("-o --output FILE", "File of classes to write.", OUTPUT, required=True)
 @option("-q --quiet", "Print no progress and no summary.", OUTPUT)
