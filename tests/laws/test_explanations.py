@@ -12,6 +12,7 @@ import pytest
 import tagwise as tw
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.features.inputs import Inputs
+from tagwise.model.explaining import other_path
 from tagwise.model.model import Model
 
 WORDS = ["Rosa", "Lund", "runs", "to", "a", "New"]
@@ -109,7 +110,7 @@ def test_runners_up_equal_a_viterbi_search_per_token(limits: dict[str, Any]) -> 
         (best, score) = model.kbest(given, 1)[0][0]
         found = {d.token: d for d in tagger.explain(sentence)}
         for t in range(n):
-            other = model._other(given, best, t, None, None)
+            other = other_path(model, given, best, t, None, None)
             assert (other is None) == (t not in found)
             if other is None:
                 continue
