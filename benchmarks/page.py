@@ -30,20 +30,22 @@ BLOCK = re.compile(r"<!-- table (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end -->"
 
 
 def origin(run: Mapping[str, Any]) -> str:
-    """Return command, date, machine and versions of a run.
+    """Return command, commit, date, machine and versions of a run.
 
-    >>> about = {"cpu": "A", "cores": 2, "load": [0.5], "python": "3.12.3", "system": "Linux", "versions": {"x": "1"}}
-    >>> origin({"name": "loading", "machine": about | {"date": "2026-11-17"}, "context": {"repeat": 5, "quick": False}})
-    '`python -m benchmarks loading`, 2026-11-17: A, 2 cores (load 0.5), Linux; Python 3.12.3, x 1; 5 rounds.'
+    >>> about = {"cpu": "A", "cores": 2, "load": [0.5], "python": "3.12", "system": "L"}
+    >>> about |= {"versions": {"x": "1"}, "commit": "0123abcd4567", "date": "2026-11-17"}
+    >>> origin({"name": "loading", "machine": about, "context": {"repeat": 5, "quick": False}})
+    '`python -m benchmarks loading`, commit `0123abcd`, 2026-11-17: A, 2 cores (load 0.5), L, Python 3.12, x 1. 5 rounds.'
     """
     machine, context = run["machine"], run["context"]
     load = f" (load {machine['load'][0]:.1f})" if machine.get("load") else ""
     versions = {"Python": machine["python"], **machine["versions"]}
     known = ", ".join(f"{name} {found}" for name, found in versions.items() if found != "not installed")
+    commit = f"commit `{machine['commit'][:8]}`, " if "commit" in machine else ""
     rounds = min(context["repeat"], 3) if context["quick"] else context["repeat"]
     return (
-        f"`python -m benchmarks {run['name']}`, {machine['date']}: {machine['cpu']}, {machine['cores']} cores{load}, "
-        f"{machine['system']}; {known}; {rounds} rounds."
+        f"`python -m benchmarks {run['name']}`, {commit}{machine['date']}: {machine['cpu']}, "
+        f"{machine['cores']} cores{load}, {machine['system']}, {known}. {rounds} rounds."
     )
 
 

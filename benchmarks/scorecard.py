@@ -129,7 +129,9 @@ def scorecard(runs: Runs) -> dict[str, Any]:
         why = [table.cause]
         for part in range(1, len(table.parts)):
             others = compared(table, runs, part)
-            why += [f"{table.parts[part]['name']}: {mean_difference(others):+.2f}"] * bool(others)
+            why += [f"Mean difference on {table.parts[part]['name']}: {mean_difference(others):+.2f}"] * bool(
+                others
+            )
         rows.append(
             [
                 f"[{table.source}]({PAGES[table.paper]}#{anchor(table)})",
@@ -139,7 +141,7 @@ def scorecard(runs: Runs) -> dict[str, Any]:
                 f"{mean_difference(figures):+.2f}",
                 f"{same} of {pairs}",
                 f"**{verdict(table, figures)}**",
-                "; ".join(why),
+                ". ".join(why),
                 f"`tagwise compare {table.preset}`",
                 minutes(runs[table.preset]),
             ]
