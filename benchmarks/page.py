@@ -34,8 +34,8 @@ def origin(run: Mapping[str, Any]) -> str:
 
     >>> about = {"cpu": "A", "cores": 2, "load": [0.5], "python": "3.12", "system": "L"}
     >>> about |= {"versions": {"x": "1"}, "commit": "0123abcd4567", "date": "2026-11-17"}
-    >>> origin({"name": "loading", "machine": about, "context": {"repeat": 5, "quick": False}})
-    '`python -m benchmarks loading`, commit `0123abcd`, 2026-11-17: A, 2 cores (load 0.5), L, Python 3.12, x 1. 5 rounds.'
+    >>> origin({"name": "x", "machine": about, "context": {"repeat": 5, "quick": False}})
+    '`python -m benchmarks x`, commit `0123abcd`, 2026-11-17: A, 2 cores (load 0.5), L, Python 3.12, x 1. 5 rounds.'
     """
     machine, context = run["machine"], run["context"]
     load = f" (load {machine['load'][0]:.1f})" if machine.get("load") else ""
