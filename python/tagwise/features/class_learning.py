@@ -12,11 +12,15 @@ from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 import tagwise._core as _core
+from tagwise.base.domains import Integer
 from tagwise.base.exceptions import CorpusError, ParameterError
+from tagwise.base.parameters import checked
 from tagwise.corpus.formats import COMPRESSED, TABLE, iter_sentences
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.text.tokenizer import Tokenizes, tokenized
 
+#: Maximum number of classes.
+MOST_CLASSES = 1 << 16
 #: Sentences that are counted at a time.
 BATCH = 4096
 #: Numbers of classes that are good features together.
@@ -179,6 +183,18 @@ def learn(
         "objective": state.objective,
     }
     return Learned(found[0], found[1], times, facts)
+
+
+def checked_sizes(classes: Any) -> Any:
+    """Return a number of classes, None, "several", or a list of different numbers."""
+    if classes == "several":
+        return classes
+    if not isinstance(classes, Sequence) or isinstance(classes, str):
+        return checked("classes", classes, Integer(2, MOST_CLASSES, optional=True))
+    sizes = [checked("classes", n, Integer(2, MOST_CLASSES)) for n in classes]
+    if not sizes or len(set(sizes)) < len(sizes):
+        raise ParameterError(f"classes={classes!r:.60}: expected different numbers of classes")
+    return sizes
 
 
 def default_classes(n_words: int) -> int:

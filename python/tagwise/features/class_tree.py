@@ -1,8 +1,41 @@
-"""Display of the tree of word classes, as text and as HTML."""
+"""Binary trees of word classes: paths of the leaves, the nearest leaves, display as text and as HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise, takewhile
+
+from tagwise.base.domains import is_text
+from tagwise.base.exceptions import ParameterError
+
+
+def checked_paths(
+    words: Mapping[str, Sequence[str]], shapes: Mapping[str, Sequence[str]], name: str
+) -> tuple[str, ...]:
+    """Return the paths in lexicographic order. Raise a ParameterError if they are not the leaves of a binary tree."""
+    paths = tuple(sorted(words))
+    for path in (*paths, *shapes):
+        if not is_text(path) or not re.fullmatch("[01]+", path):
+            raise ParameterError(f"WordClasses {name}: {path!r:.80} is not a path. Use strings of 0 and 1.")
+    for before, after in pairwise(paths):
+        if after.startswith(before):
+            raise ParameterError(
+                f"WordClasses {name}: the path {before!r} is the beginning of the path {after!r}."
+            )
+    if len(paths) < 2 or not shapes.keys() <= words.keys():
+        raise ParameterError(f"WordClasses {name}: expected at least two classes, and shapes only of these.")
+    return paths
+
+
+def nearest_paths(sizes: Mapping[str, int], own: str) -> list[str]:
+    """Return the other paths by falling length of the prefix that they share with a path, then by falling size."""
+
+    def shared(path: str) -> tuple[int, int]:
+        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(own, path)))
+        return -common, -sizes[path]
+
+    return sorted((path for path in sizes if path != own), key=shared)
 
 
 class ClassTree:

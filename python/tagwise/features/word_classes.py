@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise, takewhile
 from typing import Any, overload
 
 import tagwise._core as _core
@@ -21,13 +20,11 @@ from tagwise.base.domains import Flag, Integer, ListOf, is_text
 from tagwise.base.exceptions import ModelFileError, ParameterError, TemplateError
 from tagwise.base.parameters import checked, cores
 from tagwise.corpus.text.tokenizer import Tokenizes
-from tagwise.features import class_files, class_learning, class_vectors
-from tagwise.features.class_learning import Sweep
-from tagwise.features.class_tree import ClassTree
+from tagwise.features import class_files, class_learning
+from tagwise.features.class_learning import MOST_CLASSES, Sweep
+from tagwise.features.class_tree import ClassTree, checked_paths, nearest_paths
 from tagwise.features.derived_columns import DerivedColumn, Features
 
-#: Maximum number of classes.
-MOST_CLASSES = 1 << 16
 #: Numbers of classes of the cuts of the tree that are attributes, in addition to the class itself.
 CUTS = (8, 16, 32, 64, 128, 256, 512)
 #: Number of members that describe a class.
@@ -86,7 +83,7 @@ class WordClasses(DerivedColumn):
         self.cuts = tuple(checked("cuts", list(cuts), ListOf(Integer(2, MOST_CLASSES))))
         self.ignore_case = checked("ignore_case", ignore_case, Flag())
         self.facts = dict(facts or {})
-        self.paths = _checked_paths(words, shapes or {}, name)
+        self.paths = checked_paths(words, shapes or {}, name)
         self._words = tuple(tuple(words[path]) for path in self.paths)
         self._shapes = tuple(tuple((shapes or {}).get(path, ())) for path in self.paths)
         self._counts = dict(counts or {})
@@ -184,7 +181,7 @@ class WordClasses(DerivedColumn):
         >>> WordClasses.learn([["a", "dog", "barks"], ["a", "cat", "barks"]], classes=2, min_count=1)
         <WordClasses classes: 4 words in 2 classes>
         """
-        sizes = _checked_sizes(classes)
+        sizes = class_learning.checked_sizes(classes)
         min_count, passes = checked("min_count", min_count, Integer(1)), checked("passes", passes, Integer(0))
         jobs = cores() if n_jobs is None else checked("n_jobs", n_jobs, Integer(1))
         ignore_case = checked("ignore_case", ignore_case, Flag())
@@ -245,6 +242,8 @@ class WordClasses(DerivedColumn):
         >>> WordClasses.from_vectors({"a": [0, 1], "the": [0, 2], "dog": [1, 0]}, classes=2)["a"]
         '0'
         """
+        from tagwise.features import class_vectors
+
         n_classes = checked("classes", classes, Integer(2, MOST_CLASSES, optional=True))
         passes, seed = (
             checked("passes", passes, Integer(1)),
@@ -407,11 +406,7 @@ class WordClasses(DerivedColumn):
             path: sum(self._counts.get(w, 1) for w in words) for path, words in zip(self.paths, self._words)
         }
 
-        def shared(path: str) -> tuple[int, int]:
-            common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(own, path)))
-            return -common, -size[path]
-
-        return sorted((path for path in self.paths if path != own), key=shared)[:most]
+        return nearest_paths(size, own)[:most]
 
     def tree(self, depth: int = 4, most: int = 8) -> ClassTree:
         """Return the upper part of the tree, which prints as text and shows as HTML in notebooks.
@@ -523,18 +518,6 @@ class WordClasses(DerivedColumn):
         return self.tree()._repr_html_()
 
 
-def _checked_sizes(classes: Any) -> Any:
-    """Return a number of classes, None, "several", or a list of different numbers."""
-    if classes == "several":
-        return classes
-    if not isinstance(classes, Sequence) or isinstance(classes, str):
-        return checked("classes", classes, Integer(2, MOST_CLASSES, optional=True))
-    sizes = [checked("classes", n, Integer(2, MOST_CLASSES)) for n in classes]
-    if not sizes or len(set(sizes)) < len(sizes):
-        raise ParameterError(f"classes={classes!r:.60}: expected different numbers of classes")
-    return sizes
-
-
 def _of_file(found: class_files.ClassSet, name: str | None, window: int | None) -> WordClasses:
     """Return a set of classes of a file, with another name or window if given."""
     return WordClasses(
@@ -547,21 +530,3 @@ def _of_file(found: class_files.ClassSet, name: str | None, window: int | None) 
         ignore_case=found.ignore_case,
         facts=found.facts,
     )
-
-
-def _checked_paths(
-    words: Mapping[str, Sequence[str]], shapes: Mapping[str, Sequence[str]], name: str
-) -> tuple[str, ...]:
-    """Return the paths in lexicographic order. Raise a ParameterError if they are not the leaves of a binary tree."""
-    paths = tuple(sorted(words))
-    for path in (*paths, *shapes):
-        if not is_text(path) or not re.fullmatch("[01]+", path):
-            raise ParameterError(f"WordClasses {name}: {path!r:.80} is not a path. Use strings of 0 and 1.")
-    for before, after in pairwise(paths):
-        if after.startswith(before):
-            raise ParameterError(
-                f"WordClasses {name}: the path {before!r} is the beginning of the path {after!r}."
-            )
-    if len(paths) < 2 or not shapes.keys() <= words.keys():
-        raise ParameterError(f"WordClasses {name}: expected at least two classes, and shapes only of these.")
-    return paths
