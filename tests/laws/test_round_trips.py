@@ -120,7 +120,9 @@ def predictions(tagger: tw.Tagger, X: Any) -> dict[str, Any]:
         "bio": lambda: tagger.predict_kbest(X, 2, constraints="bio"),
         "kbest": lambda: tagger.predict_kbest(X, 5),
         "probability": lambda: tagger.predict_kbest(X, 3, probability=True),
-        "memory": lambda: [tagger.predict(X[i : i + 1], memory=memory) for i in range(len(lengths))],
+        "document state": lambda: [
+            tagger.predict(X[i : i + 1], document_state=document_state) for i in range(len(lengths))
+        ],
         "marginals": lambda: tagger.predict_marginals(X),
         "confidence": lambda: tagger.predict_confidence(X),
         "sequence": lambda: tagger.sequence_probability(X, found),
@@ -129,7 +131,7 @@ def predictions(tagger: tw.Tagger, X: Any) -> dict[str, Any]:
         "rounds": lambda: getattr(tagger, "rounds_", None),
         "support": lambda: getattr(tagger, "n_support_", None),
     }
-    memory = DocumentState()
+    document_state = DocumentState()
     out: dict[str, Any] = {name: attempt(method) for name, method in methods.items()}
     out |= {name: getattr(tagger, name) for name in ("classes_", "n_features_", "n_nonzero_")}
     return out | {"predict": found}

@@ -154,9 +154,11 @@ def test_history_and_documents_use_constrained_labels(document: bool, own: bool,
     if variant == "whole":
         found = tagger.predict(test, allowed=allowed, **how)
     else:
-        memory, found = DocumentState(), []
+        document_state, found = DocumentState(), []
         for i in range(len(test)):
-            found += tagger.predict(test[i : i + 1], allowed=allowed[i : i + 1], memory=memory, **how)
+            found += tagger.predict(
+                test[i : i + 1], allowed=allowed[i : i + 1], document_state=document_state, **how
+            )
     earlier: list[tuple[str, int]] = []
     for x, sets, path in zip(words, allowed, found):
         assert left(OWN_RULE, x, labels, sets, seen)(tuple(path))

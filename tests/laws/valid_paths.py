@@ -124,10 +124,12 @@ def every(labels: Sequence[str], length: int) -> list[Path]:
     return [tuple(path) for path in product(labels, repeat=length)]
 
 
-def path_scores(model: Model, words: Sentence, memory: DocumentState | None = None) -> dict[Path, float]:
+def path_scores(
+    model: Model, words: Sentence, document_state: DocumentState | None = None
+) -> dict[Path, float]:
     """Return the scores of all paths, from the full list of the model without constraints and dictionary."""
     free, n = replace(model, dictionary=None), len(model.labels) ** len(words)
-    (found,) = free.kbest([list(words)], n, Query(constraints=False, memory=memory))
+    (found,) = free.kbest([list(words)], n, Query(constraints=False, document_state=document_state))
     assert len(found) == n
     return {tuple(path): score for path, score in found}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,8 @@ sklearn = pytest.importorskip("sklearn")
 
 from sklearn.metrics import accuracy_score, f1_score  # noqa: E402
 from sklearn.model_selection import GridSearchCV  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import FunctionTransformer  # noqa: E402
 
 X = [
     ["the", "cat", "sleeps"],
@@ -29,6 +33,11 @@ SCORERS = (
     tw.scorers.f1_weighted,
     tw.scorers.sequence_accuracy,
 )
+
+
+def lower(sentences: Any) -> list[list[str]]:
+    """Return sentences in lower case."""
+    return [[word.lower() for word in (s.tokens if isinstance(s, tw.Sentence) else s)] for s in sentences]
 
 
 def test_scores_of_labels_equal_those_of_scikit_learn() -> None:
@@ -68,3 +77,25 @@ def test_searches_accept_scorers() -> None:
             (grid.cv_results_[f"mean_test_{name}"] >= 0) & (grid.cv_results_[f"mean_test_{name}"] <= 1)
         ).all()
     assert grid.best_score_ == max(grid.cv_results_["mean_test_f1_macro"])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scorer", SCORERS, ids=lambda one: one.__name__)
+def test_scorers_of_pipelines_and_searches_are_those_of_their_tagger(scorer: Any) -> None:
+    """Spans are counted if the tagger was trained on spans, whatever the labels of the call look like."""
+    words = [["In", "Oslo"], ["To", "Rome"], ["At", "Bonn"], ["Big", "Cat"]]
+    spans = [["O", "B-LOC"], ["O", "B-LOC"], ["O", "B-LOC"], ["O", "O"]]
+    pipe = make_pipeline(FunctionTransformer(lower), tw.CRF(features="S1", max_iter=5))
+    grid = GridSearchCV(pipe, {"crf__l2": [0.1, 1.0]}, scoring=scorer, cv=2).fit(words, spans)
+    assert math.isfinite(grid.best_score_)
+    tagger = grid.best_estimator_[-1]
+    for gold in (spans, [["O", "O"] for _ in words]):
+        expected = scorer(tagger, lower(words), gold)
+        assert scorer(grid, words, gold) == scorer(grid.best_estimator_, words, gold) == expected
+    assert scorer(grid, tw.Corpus.from_lists(lower(words), spans)) == scorer(tagger, lower(words), spans)
+
+
+def test_scorers_of_pipelines_accept_integer_labels() -> None:
+    pipe = make_pipeline(FunctionTransformer(lower), tw.CRF(features="S1", max_iter=5))
+    pipe.fit(X, [list(range(len(words))) for words in X])
+    assert tw.scorers.accuracy(pipe, X, [list(range(len(words))) for words in X]) == 1.0

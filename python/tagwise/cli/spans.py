@@ -78,11 +78,11 @@ def texts_written(
     min_probability: float | None = None,
 ) -> Iterator[str]:
     """Yield the output batch by batch, without spans whose probability is below `min_probability`."""
-    memory = DocumentState()
+    document_state = DocumentState()
     write = TEXTS[form](has_chunks(tagger.model_.labels), marginals)
     for batch in batches(sentences):
         sure = marginals or min_probability is not None
-        found = token_spans(tagger, Corpus(batch), probability=sure, memory=memory)
+        found = token_spans(tagger, Corpus(batch), probability=sure, document_state=document_state)
         if min_probability is not None:
             found = [
                 [span for span in spans if span[3] is None or span[3] >= min_probability] for spans in found

@@ -147,14 +147,14 @@ def label_batch(
     batch: Corpus,
     marginals: bool,
     nbest: int,
-    memory: DocumentState,
+    document_state: DocumentState,
     min_probability: float | None = None,
 ) -> Iterator[list[Labelling]]:
-    """Yield the labellings to write for each sentence. `memory` carries a document over from the previous batch."""
+    """Yield the labellings to write for each sentence. `document_state` is that of the previous batch."""
     if nbest > 1:
         found = [
             [(texts([labels])[0][0], score) for labels, score in paths]
-            for paths in tagger.predict_kbest(batch, nbest, memory=memory)
+            for paths in tagger.predict_kbest(batch, nbest, document_state=document_state)
         ]
         if not tagger.probabilistic:
             yield from ([Labelling(labels, score=score) for labels, score in paths] for paths in found)
@@ -166,7 +166,7 @@ def label_batch(
             ]
         return
     if min_probability is None:
-        predicted, _ = texts(tagger.predict(batch, memory=memory))
+        predicted, _ = texts(tagger.predict(batch, document_state=document_state))
     else:
         predicted, _ = texts(tagger.predict(batch, min_probability=min_probability))
     if not marginals:
@@ -259,10 +259,10 @@ def written(
     min_probability: float | None = None,
 ) -> Iterator[str]:
     """Yield the output, batch by batch."""
-    memory = DocumentState()
+    document_state = DocumentState()
     rows = write if isinstance(write, Rows) else None
     for batch in batches(sentences):
-        labelled = label_batch(tagger, Corpus(batch), marginals, nbest, memory, min_probability)
+        labelled = label_batch(tagger, Corpus(batch), marginals, nbest, document_state, min_probability)
         text = "".join(write(s, labelling) for s, found in zip(batch, labelled) for labelling in found)
         yield text if rows is None else text + rows.pause()
     if rows is not None:

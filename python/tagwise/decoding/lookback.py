@@ -59,7 +59,7 @@ def search(
     k: int,
     *,
     beam: int | None = None,
-    memory: DocumentState | None = None,
+    document_state: DocumentState | None = None,
     support: Any = None,
     n_jobs: int = 0,
 ) -> Lists:
@@ -72,18 +72,18 @@ def search(
     ids: dict[str, int] = {}
     flat = np.fromiter((ids.setdefault(w, len(ids)) for sentence in words for w in sentence), dtype=np.uint32)
     before = None
-    if memory is not None and len(words):
+    if document_state is not None and len(words):
         if X.begins_document(0):
-            memory.clear()
-        before = memory.before(ids, n_labels)
+            document_state.clear()
+        before = document_state.before(ids, n_labels)
     found = native.kbest(
         scorer, data, k, beam=beam, words=(flat, starts), before=before, allowed=support, n_jobs=n_jobs
     )
-    if memory is not None and len(words):
+    if document_state is not None and len(words):
         last = int(starts[-1])
         if last > 0:
-            memory.clear()
-        memory.add(words[last:], _firsts(found, data, last), n_labels)
+            document_state.clear()
+        document_state.add(words[last:], _firsts(found, data, last), n_labels)
     return found
 
 

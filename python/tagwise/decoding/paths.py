@@ -128,7 +128,9 @@ def _search(plan: Plan, k: int, beam: int | None = None) -> Lists:
     settings = plan.scoring.lookback
     if settings is None:
         settings = LookbackWeights().with_weights(np.zeros(0, dtype=np.float32))
-    memory = plan.query.memory if plan.once is None else None  # lists for `once` are searched repeatedly
+    document_state = (
+        plan.query.document_state if plan.once is None else None
+    )  # lists for `once` are searched repeatedly
     return search(
         settings,
         plan.explicit,
@@ -136,7 +138,7 @@ def _search(plan: Plan, k: int, beam: int | None = None) -> Lists:
         plan.data,
         k,
         beam=beam,
-        memory=memory,
+        document_state=document_state,
         support=plan.support,
         n_jobs=plan.n_jobs,
     )

@@ -38,7 +38,7 @@ class Query:
     allowed: Allowed | None = None
     constraints: Any = None
     beam: int | None = None
-    memory: DocumentState | None = None
+    document_state: DocumentState | None = None
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:

@@ -84,7 +84,7 @@ class Predicting:
         allowed: Allowed | None = None,
         constraints: Any = None,
         beam: int | None = None,
-        memory: DocumentState | None = None,
+        document_state: DocumentState | None = None,
         min_probability: float | None = None,
     ) -> list[list[Any]]:
         """Predict the labels of each sentence.
@@ -98,8 +98,8 @@ class Predicting:
             constraints: Rules that replace those of the model, such as "auto", "bio" or "IOBES", or a mapping. False
                 removes them, None keeps those of the model.
             beam: Number of paths that the beam keeps. 4 to 16 is usually enough.
-            memory: Labels of the earlier sentences of the document, for models with document features. Pass it to
-                predict a document in several calls.
+            document_state: Labels of the earlier sentences of the document, for models with document features. Pass the
+                same `tagwise.decoding.lookback.DocumentState` to predict a document in several calls.
             min_probability: Replace spans that are less probable by O, to raise precision. `choose_threshold` finds a
                 value. Only for CRF, HMM and MEMM of first order, span labels and the Viterbi decoder.
 
@@ -118,14 +118,18 @@ class Predicting:
         """
         if min_probability is not None:
             least = check_probability(min_probability)
-            if decoder != "viterbi" or beam is not None or memory is not None:
+            if decoder != "viterbi" or beam is not None or document_state is not None:
                 raise ParameterError(
-                    "min_probability needs the best path: leave decoder, beam and memory out"
+                    "min_probability needs the best path: leave decoder, beam and document_state out"
                 )
             found = self._span_confidences(X, allowed=allowed, constraints=constraints)
             return Sequences([without(one.labels, one.chunks, least) for one in found])
         query = self._query(
-            decoder=decoder, allowed=allowed, constraints=constraints, beam=beam, memory=memory
+            decoder=decoder,
+            allowed=allowed,
+            constraints=constraints,
+            beam=beam,
+            document_state=document_state,
         )
         return Sequences(self._fitted().predict(X, query))
 
@@ -159,7 +163,7 @@ class Predicting:
         probability: bool = False,
         allowed: Allowed | None = None,
         constraints: Any = None,
-        memory: DocumentState | None = None,
+        document_state: DocumentState | None = None,
     ) -> list[list[tuple[list[Any], float]]]:
         """Return the k best label sequences of each sentence.
 
@@ -172,7 +176,7 @@ class Predicting:
                 known.
             constraints: Rules that replace those of the model, such as "bio" or "IOBES". False removes them, None keeps
                 those of the model.
-            memory: Labels of the earlier sentences of the document, as in `predict`.
+            document_state: Labels of the earlier sentences of the document, as in `predict`.
 
         Returns:
             For each sentence a list of (labels, score), best first. It is shorter than k if there are fewer sequences.
@@ -183,7 +187,7 @@ class Predicting:
         """
         probability = checked("probability", probability, Flag())
         model = self._with_probabilities("probability=True") if probability else self._fitted()
-        query = self._query(allowed=allowed, constraints=constraints, memory=memory)
+        query = self._query(allowed=allowed, constraints=constraints, document_state=document_state)
         return model.kbest(X, k, query, probability=probability)
 
     def predict_confidence(

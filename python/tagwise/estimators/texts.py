@@ -22,7 +22,7 @@ TokenSpan = tuple[Any, int, int, "float | None"]
 
 
 def token_spans(
-    tagger: Predicting, X: Any, *, probability: bool = True, memory: DocumentState | None = None
+    tagger: Predicting, X: Any, *, probability: bool = True, document_state: DocumentState | None = None
 ) -> list[list[TokenSpan]]:
     """Return the spans of each sentence: chunks if the labels follow a scheme (B-, I- ...), else one span per token.
 
@@ -35,7 +35,7 @@ def token_spans(
     if chunked and model.lookback is not None:
         sure = False
     if not sure:
-        paths = tagger.predict(X, memory=memory)
+        paths = tagger.predict(X, document_state=document_state)
         return [[(*span, None) for span in spans_of(path, chunked)] for path in paths]
     out: list[list[TokenSpan]] = []
     for found in tagger.predict_confidence(X):

@@ -169,7 +169,7 @@ def min_probability(learner: str, _: File) -> None:
     for wrong in (-0.1, 1.1, math.nan, "0.5", True):
         with pytest.raises(tw.exceptions.ParameterError, match="expected number >= 0 and <= 1"):
             tagger.predict(new, min_probability=wrong)
-    with pytest.raises(tw.exceptions.ParameterError, match="leave decoder, beam and memory out"):
+    with pytest.raises(tw.exceptions.ParameterError, match="leave decoder, beam and document_state out"):
         tagger.predict(new, min_probability=0.5, decoder="pointwise")
     with pytest.raises(tw.exceptions.ParameterError, match="the scores of perceptron are not probabilities"):
         fitted("perceptron").predict(new, min_probability=0.5)
@@ -246,10 +246,10 @@ def choose_threshold(learner: str, _: File) -> None:
             tagger.choose_threshold(new, gold, precision=1.0)
 
 
-@row("predict", "memory")
-@row("predict_kbest", "memory")
-def memory(learner: str, _: File) -> None:
-    """Batches of a document that share a memory get the labels of the whole document."""
+@row("predict", "document_state")
+@row("predict_kbest", "document_state")
+def document_state(learner: str, _: File) -> None:
+    """Batches of a document that share a state get the labels of the whole document."""
     train = corpus()
     tagger = tw.Perceptron(features="S1", lookback=tw.Lookback(document=True), max_iter=8, shuffle=False).fit(
         train
@@ -257,8 +257,10 @@ def memory(learner: str, _: File) -> None:
     together = train[:1] + train[1:]
     whole, ranked = tagger.predict(together), tagger.predict_kbest(together, 2)
     one, two = DocumentState(), DocumentState()
-    assert [tagger.predict(train[i : i + 1], memory=one)[0] for i in range(len(train))] == whole
-    assert [tagger.predict_kbest(train[i : i + 1], 2, memory=two)[0] for i in range(len(train))] == ranked
+    assert [tagger.predict(train[i : i + 1], document_state=one)[0] for i in range(len(train))] == whole
+    assert [
+        tagger.predict_kbest(train[i : i + 1], 2, document_state=two)[0] for i in range(len(train))
+    ] == ranked
     forgotten = [tagger.predict_kbest(train[i : i + 1], 2)[0] for i in range(len(train))]
     assert forgotten != ranked
 
