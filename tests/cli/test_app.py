@@ -16,9 +16,9 @@ from rich.console import Console
 import tagwise as tw
 from tagwise.apps.compare import Comparison, Event, plan, run
 from tagwise.base.exceptions import InternalError
+from tagwise.base.progress import TrainingProgress
 from tagwise.cli.files import bundled_corpus, check_output, model_columns, names_of
 from tagwise.cli.interrupt import Interrupt
-from tagwise.learners.progress import TrainingProgress
 
 from .options import DEV, TEST, TRAIN, Bench, crf, invoke
 

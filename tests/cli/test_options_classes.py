@@ -33,7 +33,7 @@ def files(bench: Bench) -> None:
     lines = "".join(" ".join(sentence) + "\n" for sentence in SENTENCES)
     bench.ok("classes", "-", "-o", bench.path("w.classes"), "-q", text=lines)
     assert tw.WordClasses.load(bench.path("w.classes")) == tw.WordClasses.learn(SENTENCES)
-    part = learned(bench, "wnut17-ner:dev", "--passes", 0)
+    part = learned(bench, "wnut17-ner:dev", "--max-iter", 0)
     assert part.facts["sentences"] == len(tw.load_corpus("wnut17-ner")[1] or ())
     assert invoke("classes", "-o", bench.path("w.classes")).exit_code == 2
     assert "no file matches" in invoke("classes", "no*such", "-o", bench.path("x")).stderr
@@ -49,11 +49,11 @@ def output(bench: Bench) -> None:
     assert "--output" in invoke("classes", "absent.txt", "-o", bench.path("no/such")).stderr
 
 
-@row("classes", "--classes", "--min-count", "--passes", "--ignore-case")
+@row("classes", "--classes", "--min-count", "--max-iter", "--ignore-case")
 def numbers(bench: Bench) -> None:
     """Options are those of `WordClasses.learn`."""
     text = bench.path("raw.txt", "".join(" ".join(s) + "\nRosa goes lund\n" for s in SENTENCES))
-    for option, value in (("classes", 3), ("min_count", 18), ("passes", 0), ("ignore_case", True)):
+    for option, value in (("classes", 3), ("min_count", 18), ("max_iter", 0), ("ignore_case", True)):
         flag = f"--{option.replace('_', '-')}"
         given = (flag,) if value is True else (flag, value)
         found = learned(bench, text, *given)

@@ -13,13 +13,13 @@ from rich.console import Console
 import tagwise as tw
 from tagwise import _core
 from tagwise.base.exceptions import ParameterError
+from tagwise.base.progress import TrainingProgress
 from tagwise.cli.train import summary
 from tagwise.estimators import regularization_path
 from tagwise.learners import gradient
 from tagwise.learners.dual import Ascent, DualPoint, steps
 from tagwise.learners.loop import Iteration, Result, Stopping
 from tagwise.learners.problem import Problem
-from tagwise.learners.progress import TrainingProgress
 
 from .corpora import Corpus, random_corpus
 from .paths import forced

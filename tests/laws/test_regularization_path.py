@@ -50,7 +50,7 @@ def test_every_argument_has_a_test() -> None:
         "refit",
         "warm_start",
         "forget",
-        "progress",
+        "callbacks",
     }
     assert set(inspect.signature(regularization_path).parameters) == known
 
@@ -170,7 +170,7 @@ def test_warm_start_applies_to_the_first_step_only() -> None:
 def test_progress_is_reported_per_step() -> None:
     """Steps are reported in order, each before the next begins."""
     seen: list[PathStep] = []
-    found = path(progress=seen.append)
+    found = path(callbacks=[seen.append])
     assert seen == list(found)
 
 

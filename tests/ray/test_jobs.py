@@ -53,7 +53,9 @@ def test_shards_equal_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
     here = tw.encode(files, tmp_path / "here", **given)
     assert len(here) > 8
     reported: list[Any] = []
-    there = tw.encode(files, tmp_path / "there", backend="ray", workers=2, progress=reported.append, **given)
+    there = tw.encode(
+        files, tmp_path / "there", backend="ray", workers=2, callbacks=[reported.append], **given
+    )
     assert bytes_below(there.path) == bytes_below(here.path)
     assert sorted(each.number for each in reported) == list(range(len(here)))
     assert all(each.made for each in reported)

@@ -176,12 +176,37 @@ def tune(patch: pytest.MonkeyPatch, folder: Path) -> None:
     fitted = tw.Corpus([s for i, s in enumerate(TRAIN) if i % 5 != 4])
     scores = [tw.CRF(features="S1", max_iter=9, l2=v).fit(fitted).score(TRAIN[4::5]) for v in values]
     best = values[scores.index(max(scores))]
-    given = {"crf": {"l2": values}, "crf(random_state=3)": {"l2": [7.0]}, "hmm": {"wheels": [1]}}
+    given = {"crf": {"l2": values}, "crf(random_state=3)": {"l2": [7.0]}, "hmm": {"l2": [1.0]}}
     table = simple(
         learners=["crf", "crf(random_state=3)", "hmm"], features=["S1"], tune=given, params={"max_iter": 9}
     )
     assert [r.chosen for r in table] == [f"l2={best:g}", "l2=7", ""]
     assert table[0].accuracy == accuracy(tw.CRF(features="S1", max_iter=9, l2=best))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"params": {"max_itre": 3}},
+            r"params: no learner has a parameter 'max_itre' \(did you mean 'max_iter'\?\)",
+        ),
+        ({"params": {"l2": -1.0}}, "l2=-1.0: expected number >= 0"),
+        ({"tune": {"crf": {"wheels": [1]}}}, r"tune\['crf'\]: no learner has a parameter 'wheels'"),
+        ({"tune": {"crf": {"l2": [0.1, "x"]}}}, "l2='x'"),
+        ({"workers": 0}, "workers=0: expected integer >= 1"),
+        ({"workers": -1}, "workers=-1"),
+        ({"n_jobs": 0}, "n_jobs=0"),
+        ({"memory": "8 apples"}, "memory='8 apples': expected an amount such as 500M"),
+        ({"verbose": -1}, "verbose=-1"),
+    ],
+)
+def test_wrong_arguments_are_reported_before_training(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], message: str
+) -> None:
+    monkeypatch.setattr(tw.CRF, "fit", None)
+    with pytest.raises(tw.exceptions.ParameterError, match=message):
+        simple(learners=["crf"], features=["S1"], **given)
 
 
 @row("compare", "folds")
@@ -262,12 +287,12 @@ def workers(patch: pytest.MonkeyPatch, folder: Path) -> None:
         return iter(())
 
     patch.setattr(sys.modules["tagwise.apps.compare"], "run", noting)
-    for call in ({}, {"workers": 1}, {"workers": 2, "memory": 5}, {"workers": 3, "n_jobs": 4}):
+    for call in ({}, {"workers": 1}, {"workers": 2, "memory": "1K"}, {"workers": 3, "n_jobs": 4}):
         simple(**call)
     assert options_seen == [
         {"workers": 0, "memory": None, "n_jobs": None},
         {"workers": 1, "memory": None, "n_jobs": None},
-        {"workers": 2, "memory": 5, "n_jobs": 1},
+        {"workers": 2, "memory": 1024, "n_jobs": 1},
         {"workers": 3, "memory": None, "n_jobs": 4},
     ]
 

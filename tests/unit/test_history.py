@@ -64,7 +64,7 @@ def test_history_values_and_their_errors() -> None:
             tw.MIRA(lookback=wrong).fit([["a"]], [["X"]])
     with pytest.raises(tw.exceptions.ParameterError, match="marks its documents"):
         tw.MIRA(lookback=tw.Lookback(document=True)).fit([["a"]], [["X"]])
-    with pytest.raises(ValueError, match="no shards"):
+    with pytest.raises(ValueError, match="lookback requires parts=1"):
         tw.MIRA(lookback=(1, 2), parts=2).fit([["a"]], [["X"]])
     tagger = tw.MIRA(lookback=(1, 2), features="S1").fit([["a", "b"]], [["X", "Y"]])
     with pytest.raises(tw.exceptions.ParameterError, match="not probabilities"):

@@ -59,6 +59,8 @@ def test_every_field_counts_and_survives_a_file(name: str) -> None:
     domain, option, _ = OPTIONS[name]
     assert domain.convert(json.loads(json.dumps(option.to_json(), allow_nan=False))) == option
     for one in dataclasses.fields(option):  # type: ignore[arg-type]
+        if one.name == "p" and isinstance(option, tw.Lookback):
+            continue  # `pool` needs the p of this object
         if one.init and one.default is not dataclasses.MISSING:
             assert dataclasses.replace(option, **{one.name: one.default}) != option  # type: ignore[type-var]
 
@@ -70,8 +72,10 @@ def test_invalid_fields_are_rejected_when_the_object_is_made() -> None:
         (lambda: tw.Lookback(4), "Lookback.m=4: expected integer >= 1 and <= 3"),
         (lambda: tw.Lookback(1, 0), "Lookback.p=0: expected integer >= 1, or inf"),
         (lambda: tw.Lookback(pool=1), "Lookback.pool=1: expected integer >= 2"),
+        (lambda: tw.Lookback(1, 2, pool=9), "Lookback.pool=9 needs p=inf, found p=2"),
         (lambda: tw.Poly(0), "Poly.degree=0: expected integer >= 1 and <= 64"),
         (lambda: tw.Poly(form="fast"), "Poly.form='fast': expected one of auto, rows, expanded"),
+        (lambda: tw.Poly(3, form="expanded"), "Poly.form='expanded' needs degree=1 or 2, found degree=3"),
         (lambda: tw.RBF(0.0), "RBF.gamma=0.0: expected number > 0"),
         (lambda: tw.RBF(budget=0), "RBF.budget=0: expected integer >= 1"),
         (lambda: tw.Kernel("poly"), "Kernel.function='poly': expected a function"),
@@ -80,6 +84,36 @@ def test_invalid_fields_are_rejected_when_the_object_is_made() -> None:
     ):
         with pytest.raises(tw.exceptions.ParameterError, match=f"^{message.replace('.', '[.]')}"):
             make()
+
+
+@pytest.mark.parametrize("domain", [DICTIONARY, LOOKBACK, KERNEL, PARTIAL])
+def test_empty_text_is_not_a_short_form(domain: Any) -> None:
+    """Only on the command line, an empty value means None."""
+    with pytest.raises(ValueError, match="expected "):
+        domain.convert("")
+
+
+@pytest.mark.parametrize(
+    ("tagger", "message"),
+    [
+        (tw.MIRA(lookback=(1, 2), parts=2), "lookback requires parts=1, found parts=2"),
+        (tw.Perceptron(lookback=(1, 2), mode="batch"), "lookback requires mode='online', found mode='batch'"),
+        (tw.CRF(partial=True, constraints="auto"), "requires constraints=None, found constraints='auto'"),
+    ],
+)
+def test_combinations_that_are_not_supported_name_both_parameters(tagger: tw.Tagger, message: str) -> None:
+    with pytest.raises(tw.exceptions.ParameterError, match=message):
+        tagger.fit(X, Y)
+
+
+def test_labels_of_a_missing_dev_set_are_an_error() -> None:
+    for tagger in (tw.CRF(), tw.MIRA()):
+        with pytest.raises(
+            tw.exceptions.ParameterError, match="dev_y has the labels of dev, which is missing"
+        ):
+            tagger.fit(X, Y, dev_y=Y)
+    with pytest.raises(tw.exceptions.ParameterError, match="dev_y has the labels of dev, which is missing"):
+        tw.MIRA().fit(X, Y).partial_fit(X, Y, dev_y=Y)
 
 
 def test_unknown_settings_of_a_text_are_named() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import tempfile
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import tagwise as tw
-from tagwise.learners import progress
+from tagwise.base import progress
 
 X = [["a", "b"], ["b", "c", "a"]]
 Y = [["X", "Y"], ["Y", "X", "X"]]
@@ -25,11 +26,26 @@ CALLS = {
         features=["S1"],
         verbose=verbose,
     ),
+    "encode": lambda verbose: encoded(verbose),
+    "classes": lambda verbose: tw.WordClasses.learn(X, classes=2, min_count=1, max_iter=3, verbose=verbose),
 }
 
 
+def encoded(verbose: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        tw.write(tw.Corpus.from_lists(X, Y), f"{folder}/a.conll")
+        tw.encode(f"{folder}/a.conll", f"{folder}/encoded", features="S1", verbose=verbose)
+
+
 #: The last text that each call draws.
-ENDS = {"crf": "4/4 objective", "perceptron": "3/3", "partial_fit": "2/2", "compare": "2/2 c perceptron S1"}
+ENDS = {
+    "crf": "4/4 objective",
+    "perceptron": "3/3",
+    "partial_fit": "2/2",
+    "compare": "2/2 c perceptron S1",
+    "encode": "1/1 2 sentences, 5 tokens",
+    "classes": "/3 objective",
+}
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -32,7 +32,7 @@ def encode(file: Path, **options: Any) -> tuple[tw.Shards, list[bool]]:
     given = {
         "features": "S1",
         "shard_tokens": 4,
-        "progress": lambda shard: made.append(shard.made),
+        "callbacks": [lambda shard: made.append(shard.made)],
         **options,
     }
     return tw.encode(given.pop("files", file), file.parent / "enc", **given), made

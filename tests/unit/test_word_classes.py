@@ -42,7 +42,7 @@ def test_words_of_the_same_contexts_share_a_class(classes: tw.WordClasses) -> No
         assert len({classes[word] for word in group}) == 1
     assert len({classes[group[0]] for group in (CITIES, DAYS, PEOPLE)}) == 3
     assert set(classes.members(classes["Rome"])) == set(CITIES)
-    assert classes.members(most=1) in (["0000"], ["in"], ["left"], ["on"])
+    assert classes.members(top=1) in (["0000"], ["in"], ["left"], ["on"])
 
 
 def test_digits_are_equal_and_unknown_words_have_the_class_of_their_shape(classes: tw.WordClasses) -> None:
@@ -106,7 +106,7 @@ def test_every_parameter_of_learn_matters(classes: tw.WordClasses) -> None:
     assert len(learned(classes=4)) == 4
     assert len(learned(classes=None)) == classes.n_words // 2
     assert learned(min_count=1).n_words > classes.n_words
-    assert learned(passes=0) != classes
+    assert learned(max_iter=0) != classes
     lower = tw.WordClasses.learn([[w.upper() for w in TEXT[0]], *TEXT], classes=6, ignore_case=True)
     assert lower["ROME"] == lower["rome"]
     assert "rome" not in classes.members()
@@ -114,7 +114,7 @@ def test_every_parameter_of_learn_matters(classes: tw.WordClasses) -> None:
     assert learned(window=0).template().startswith("classes[0]")
     assert learned(n_jobs=1) == classes
     seen: list[Sweep] = []
-    learned(callback=seen.append)
+    learned(callbacks=[seen.append])
     assert [sweep.iteration for sweep in seen] == list(range(1, len(seen) + 1))
     assert all(a.objective <= b.objective for a, b in pairwise(seen))
     assert seen[-1].moved == 0
@@ -186,7 +186,7 @@ def test_cuts_have_as_many_classes_as_they_say() -> None:
     draw = random.Random(1)
     text = [[f"w{draw.randrange(300) * draw.randrange(2)}" for _ in range(9)] for _ in range(900)]
     text = [["".join(chr(97 + int(c)) for c in word[1:]) for word in sentence] for sentence in text]
-    classes = tw.WordClasses.learn(text, classes=40, passes=2)
+    classes = tw.WordClasses.learn(text, classes=40, max_iter=2)
     words = [[word] for word in classes.members()]
     for n in (2, 8, 16, 32):
         recipe = resolve(f"classes[0].cut({n})" + classes)
@@ -409,7 +409,7 @@ def test_objects_that_are_not_texts_are_refused(texts: Any) -> None:
         {"classes": 1},
         {"classes": 2.5},
         {"min_count": 0},
-        {"passes": -1},
+        {"max_iter": -1},
         {"n_jobs": 0},
         {"name": "a b"},
         {"window": 11},
@@ -472,7 +472,7 @@ def test_ctrl_c_ends_learning_within_a_fifth_of_a_second() -> None:
     )  # a shell in the background has it ignored
     try:
         with pytest.raises(KeyboardInterrupt):
-            tw.WordClasses.learn(words, classes=1000, min_count=1, callback=sweep)
+            tw.WordClasses.learn(words, classes=1000, min_count=1, callbacks=[sweep])
     finally:
         signal.signal(signal.SIGINT, before)
     assert time.monotonic() - stopped[1] < 0.2

@@ -137,6 +137,13 @@ class Lookback(Option):
         "document": Flag(),
     }
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pool != type(self).pool and self.p != math.inf:
+            raise ParameterError(
+                f"Lookback.pool={self.pool} needs p=inf, found p={self.p}. Leave pool out, or set p=inf"
+            )
+
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values for a model file. JSON has no infinity.
 
@@ -240,6 +247,13 @@ class Poly(Kernel):
         **_MEMORY,
     }
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.form == "expanded" and self.degree > 2:
+            raise ParameterError(
+                f"Poly.form='expanded' needs degree=1 or 2, found degree={self.degree}. Use form='rows'"
+            )
+
 
 @dataclass(frozen=True, repr=False)
 class RBF(Kernel):
@@ -299,6 +313,8 @@ class OptionDomain(Domain):
         value = plain(value)
         if isinstance(value, self.kind) or (value is None and self.optional):
             return value
+        if value == "":
+            raise ValueError(f"expected {self.describe()}")
         return self.parse(value) if isinstance(value, str) else self._made(self.of, value)
 
     def parse(self, text: str) -> Any:

@@ -13,6 +13,7 @@ import rich_click as click
 from rich.console import Console
 
 from tagwise._core import normalized_words
+from tagwise.base.progress import TrainingProgress
 from tagwise.base.terminal import pair_table, visible
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import (
@@ -30,7 +31,6 @@ from tagwise.corpus.formats import FORMATS
 from tagwise.features.class_learning import matching
 from tagwise.features.derived_columns import Features
 from tagwise.features.word_classes import WordClasses
-from tagwise.learners.progress import TrainingProgress
 
 #: Sentences between two updates of the progress line.
 EVERY = 10_000
@@ -77,7 +77,7 @@ def learn(
             progress.update(0, 1, f"reading {os.path.basename(path)}: {sentences:,} sentences")
 
         texts = chain((sentence.tokens for sentence in more), sentences_of(names, form, show))
-        return WordClasses.learn(texts, callback=progress, **options)
+        return WordClasses.learn(texts, callbacks=[progress], **options)
 
 
 def show_classes(path: str, words: Sequence[str], top: int, *, as_json: bool) -> None:
@@ -124,7 +124,7 @@ def _show(console: Console, found: WordClasses, path: str, words: Sequence[str],
         near = [(near, ", ".join(members)) for near, members in about["nearest"].items()]
         console.print(pair_table(near, title="nearest classes"))
     if not words:
-        click.echo(visible(str(found.tree(most=top)), keep="\n"))
+        click.echo(visible(str(found.tree(top=top)), keep="\n"))
 
 
 class Sizes(click.ParamType[Any]):
@@ -190,7 +190,11 @@ def _word_facts(classes: WordClasses, word: str, top: int) -> dict[str, Any]:
     default=2,
 )
 @option(
-    "--passes N", "Maximum number of sweeps over all words.", LEARNER, type=click.IntRange(min=0), default=10
+    "--max-iter N",
+    "Maximum number of sweeps over all words.",
+    LEARNER,
+    type=click.IntRange(min=0),
+    default=10,
 )
 @n_jobs_option
 @debug_option
@@ -202,7 +206,7 @@ def classes(
     quiet: bool,
     classes: int | list[int] | str | None,
     min_count: int,
-    passes: int,
+    max_iter: int,
     n_jobs: int | None,
 ) -> None:
     """Learn word classes from raw text, as features for tagwise train.
@@ -228,7 +232,7 @@ def classes(
         quiet=quiet,
         classes=classes,
         min_count=min_count,
-        passes=passes,
+        max_iter=max_iter,
         ignore_case=ignore_case,
         n_jobs=n_jobs,
     )

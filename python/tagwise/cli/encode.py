@@ -139,7 +139,7 @@ def encode(
             encoding=held("encoding"),
             shard_tokens=shard_tokens,
             memory=memory,
-            progress=report_shard,
+            callbacks=[report_shard],
             backend=backend,
             workers=workers,
             n_jobs=n_jobs,

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import lookup, parameters_of
+from tagwise.base.progress import TrainingProgress
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.encode import parse_memory
 from tagwise.cli.files import (
@@ -37,7 +38,6 @@ from tagwise.estimators.sharded.fit import fit_shards
 from tagwise.features.derived_columns import Features, parse_features
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.checkpoint import remove as remove_checkpoint
-from tagwise.learners.progress import TrainingProgress
 
 SHARDS = "a folder of shards (see tagwise encode)"
 
@@ -423,7 +423,7 @@ def best_strength(
             strengths=values,
             parameter=name,
             refit=True,
-            progress=steps.append,
+            callbacks=[steps.append],
             **options,
         )
     except KeyboardInterrupt:

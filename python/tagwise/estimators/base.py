@@ -25,7 +25,14 @@ from tagwise.estimators.limits import Limits, limits_of, valid_gold
 from tagwise.estimators.predicting import Predicting
 from tagwise.estimators.resuming import checked_checkpoint, checkpointer_of
 from tagwise.estimators.scikit import ScikitLearn
-from tagwise.estimators.task import TRANSIENT, Task, dev_scorer, warn_empty_tokens, warn_if_unsavable
+from tagwise.estimators.task import (
+    TRANSIENT,
+    Task,
+    dev_inputs,
+    dev_scorer,
+    warn_empty_tokens,
+    warn_if_unsavable,
+)
 from tagwise.estimators.texts import Texts
 from tagwise.estimators.training import add_line, model_of, train_with_progress, training_callbacks
 from tagwise.evaluation.scoring import METRICS
@@ -277,7 +284,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         if warm is not None:
             task.warm = warm
             task.start = transfer(warm, task.vocabulary, task.layout, task.labels)
-        scored = None if dev is None else Inputs.of_labelled(dev)
+        scored = dev_inputs(dev, dev_y)
         if scored is not None:
             dev_y = scored.gold(dev_y)
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, scored, dev_y)

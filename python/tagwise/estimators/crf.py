@@ -226,7 +226,8 @@ class CRF(Tagger):
         none: dict[str, tuple[Any, ...]] = dict.fromkeys(
             ("class_weight", "constraints", "dictionary"), (None,)
         )
-        require("a partially labelled corpus", params, {"loss": ("log",), "order": (1,), **none})
+        given = {**params, "constraints": params["constraints"] and self.constraints}  # type: ignore[attr-defined]
+        require("a partially labelled corpus", given, {"loss": ("log",), "order": (1,), **none})
         notation = params["partial"] or Partial()
         known = partial.parse(gold, notation.separator, notation.unknown)
         labels = extended_labels(before, partial.collect(known))

@@ -22,7 +22,7 @@ from tagwise.estimators.base import Tagger
 from tagwise.estimators.growth import ARRAYS, NarrowedTask, weights_of
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.scikit import UNCHANGED, Request
-from tagwise.estimators.task import Task, dev_scorer
+from tagwise.estimators.task import Task, dev_inputs, dev_scorer
 from tagwise.estimators.training import add_line, train_with_progress, training_callbacks
 from tagwise.features.inputs import Inputs
 from tagwise.features.types import LabelledSentences, Labels
@@ -141,6 +141,7 @@ class OnlineTagger(Tagger):
         }
         self.__dict__.pop("state_", None)
         if lookback is not None:
+            require("lookback", params, {"mode": ("online",), "parts": (1,)})
             return run_epochs(self._lookback_core(task, lookback, options), task)
         part = None if state is None else _part(task)
         if part is not None and state is not None:
@@ -212,8 +213,9 @@ class OnlineTagger(Tagger):
         )
         self._typed(task, kind, self.model_ if fitted else None)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
-        if dev is not None:
-            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, Inputs.of_labelled(dev), dev_y)
+        scored = dev_inputs(dev, dev_y)
+        if scored is not None:
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, scored, dev_y)
         task.callbacks = training_callbacks(callbacks, params)
         try:
             result = train_with_progress(lambda task: self._learn(task, state), task, self.name)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.parameters import lookup, parameters_of
+from tagwise.base.progress import checked_callbacks
 from tagwise.corpus.labels import lists as label_lists
 from tagwise.estimators.base import Tagger
 from tagwise.evaluation.metrics import Report
@@ -169,7 +170,7 @@ def regularization_path(
     refit: bool = False,
     warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
     forget: bool = False,
-    progress: Callable[[PathStep], Any] | None = None,
+    callbacks: Iterable[Callable[[PathStep], Any]] = (),
 ) -> RegularizationPath:
     """Train with one strength after the other and score each on development data.
 
@@ -190,7 +191,7 @@ def regularization_path(
         refit: After a holdout, train the best strength again on all of X. Set it to True for a final model.
         warm_start: Model whose weights the first step starts from, as in `fit`.
         forget: With `warm_start`, use only the labels and features of X, as in `fit`.
-        progress: Function that is called with each `PathStep`.
+        callbacks: Functions that are called with each `PathStep`.
 
     Returns:
         A `RegularizationPath` of one `PathStep` per strength. `best.tagger` is the tagger to use.
@@ -206,7 +207,7 @@ def regularization_path(
     [1.0, 0.1]
     """
     declared = lookup(parameters_of(type(tagger)), parameter, type(tagger).__name__)
-    strengths = list(strengths)
+    strengths, functions = list(strengths), checked_callbacks(callbacks)
     X, y = Inputs.of(X).sentences, y if y is None else label_lists(y)
     if not strengths:
         raise ParameterError("strengths: give at least one value")
@@ -231,8 +232,8 @@ def regularization_path(
         seconds = time.perf_counter() - begin
         steps.append(PathStep(value, here, here.evaluate(dev, gold), len(here.history_), seconds))
         last = warm_start if anchored else here if tagger._starts_warm else None
-        if progress is not None:
-            progress(steps[-1])
+        for callback in functions:
+            callback(steps[-1])
     path = RegularizationPath(parameter, steps)
     if refit and held:
         best = path.best

@@ -21,7 +21,7 @@ from tagwise.evaluation.metrics import compared
 from tagwise.evaluation.scoring import METRICS, default_metric
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
-from tagwise.features.types import Labels
+from tagwise.features.types import LabelledSentences, Labels
 from tagwise.learners.checkpoint import Checkpointer
 from tagwise.learners.loop import Callback, Stopping, logger
 from tagwise.model.model import Model
@@ -111,6 +111,13 @@ def shortened(labels: Iterable[str]) -> str:
     """Return the first labels as text, with their number if there are more."""
     names = sorted(labels)
     return " ".join(names[:5]) + (f" ... {len(names)} in all" if len(names) > 5 else "")
+
+
+def dev_inputs(dev: LabelledSentences | None, dev_y: Labels | None) -> Inputs | None:
+    """Return the sentences of the dev set, or None without one. Raise a ParameterError for labels without sentences."""
+    if dev is None and dev_y is not None:
+        raise ParameterError("dev_y has the labels of dev, which is missing. Set dev, or leave dev_y out")
+    return None if dev is None else Inputs.of_labelled(dev)
 
 
 def dev_scorer(

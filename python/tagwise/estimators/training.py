@@ -8,11 +8,11 @@ from typing import Any
 
 from tagwise.base.domains import shown
 from tagwise.base.exceptions import ParameterError, TrainingError
+from tagwise.base.progress import checked_callbacks, progress
 from tagwise.estimators.predicting import Predicting
 from tagwise.estimators.task import Task
 from tagwise.features.inputs import Inputs
 from tagwise.learners.loop import Callback, Iteration, Result, logger
-from tagwise.learners.progress import progress
 from tagwise.model.model import Model
 
 
@@ -40,10 +40,7 @@ def model_of(source: Predicting | Model | str | os.PathLike[str]) -> Model:
 
 def training_callbacks(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Callback]:
     """Return the callbacks, and one that logs every iteration if `verbose` is set."""
-    functions = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
-    for callback in functions:
-        if not callable(callback):
-            raise ParameterError(f"callbacks: {shown(callback)} is not callable. Pass a list of functions")
+    functions = checked_callbacks(callbacks)
     return [*functions, _log] if params["verbose"] else functions
 
 

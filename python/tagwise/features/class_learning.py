@@ -148,9 +148,9 @@ def learn(
     counts: _core.BigramCounts,
     n_classes: int | None,
     min_count: int,
-    passes: int,
+    max_iter: int,
     n_jobs: int,
-    callback: Callable[[Sweep], Any] | None,
+    callbacks: Sequence[Callable[[Sweep], Any]],
 ) -> Learned:
     """Learn classes from counts. The number of classes None means `default_classes`."""
     if n_classes is None:
@@ -159,10 +159,10 @@ def learn(
     state, begin = _core.ClassExchange(counts, n_classes, min_count), time.perf_counter()
     words = state.words
     sweeps = 0
-    for sweeps in range(1, passes + 1):
+    for sweeps in range(1, max_iter + 1):
         moved = state.sweep(n_jobs)
-        if callback is not None:
-            callback(Sweep(sweeps, passes, state.objective, moved, time.perf_counter() - begin))
+        for callback in callbacks:
+            callback(Sweep(sweeps, max_iter, state.objective, moved, time.perf_counter() - begin))
         if moved <= FEW * len(words):
             break
     paths, _ = state.tree(n_jobs)

@@ -192,7 +192,7 @@ def distinct(words: Sequence[str], values: Matrix, ignore_case: bool) -> tuple[l
 
 
 def clustered(
-    words: Sequence[str], values: Matrix, n_classes: int | None, passes: int, seed: int
+    words: Sequence[str], values: Matrix, n_classes: int | None, max_iter: int, seed: int
 ) -> tuple[dict[str, list[str]], dict[str, Any]]:
     """Return the words of each cluster by its path in the tree, and facts about the clusters.
 
@@ -206,7 +206,7 @@ def clustered(
         raise ParameterError(
             f"classes={n_classes}: there are vectors of {len(words):,} words. Use at most as many classes."
         )
-    of, centres, iterations = _k_means(values, n_classes, passes, seed)
+    of, centres, iterations = _k_means(values, n_classes, max_iter, seed)
     paths = _ward(centres, np.bincount(of, minlength=n_classes))
     found: dict[str, list[str]] = {path: [] for path in sorted(paths)}
     for word, c in zip(words, of.tolist()):
@@ -226,7 +226,7 @@ def _nearest(values: Matrix, centres: Matrix) -> tuple[NDArray[np.int64], NDArra
     return of, far
 
 
-def _k_means(values: Matrix, k: int, passes: int, seed: int) -> tuple[NDArray[np.int64], Matrix, int]:
+def _k_means(values: Matrix, k: int, max_iter: int, seed: int) -> tuple[NDArray[np.int64], Matrix, int]:
     """Return the cluster of each row, the centres [k, D], and the number of iterations.
 
     Initial centres are distinct random rows. An empty cluster gets the row that is farthest from its centre.
@@ -235,7 +235,7 @@ def _k_means(values: Matrix, k: int, passes: int, seed: int) -> tuple[NDArray[np
     centres = values[np.sort(draw.choice(len(values), size=k, replace=False))].copy()
     of, far = _nearest(values, centres)
     iterations = 0
-    for _ in range(passes):
+    for _ in range(max_iter):
         iterations += 1
         for empty in np.flatnonzero(np.bincount(of, minlength=k) == 0).tolist():
             crowded = np.bincount(of, minlength=k)[of] > 1

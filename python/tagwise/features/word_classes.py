@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, overload
 
 import tagwise._core as _core
 from tagwise.base.domains import Flag, Integer, ListOf, is_text
 from tagwise.base.exceptions import ModelFileError, ParameterError, TemplateError
 from tagwise.base.parameters import checked, cores
+from tagwise.base.progress import checked_callbacks, logger, progress
 from tagwise.corpus.text.tokenizer import Tokenizes
 from tagwise.features import class_files, class_learning
 from tagwise.features.class_learning import MOST_CLASSES, Sweep
@@ -107,13 +108,14 @@ class WordClasses(DerivedColumn):
         *,
         classes: int | None = None,
         min_count: int = 2,
-        passes: int = 10,
+        max_iter: int = 10,
         ignore_case: bool = False,
         name: str = "classes",
         window: int = 1,
         tokenizer: Tokenizes | None = None,
+        callbacks: Iterable[Callable[[Sweep], Any]] = (),
         n_jobs: int | None = None,
-        callback: Callable[[Sweep], Any] | None = None,
+        verbose: int = 0,
     ) -> WordClasses: ...
     @overload
     @staticmethod
@@ -122,13 +124,14 @@ class WordClasses(DerivedColumn):
         *,
         classes: Sequence[int] | str,
         min_count: int = 2,
-        passes: int = 10,
+        max_iter: int = 10,
         ignore_case: bool = False,
         name: str = "classes",
         window: int = 1,
         tokenizer: Tokenizes | None = None,
+        callbacks: Iterable[Callable[[Sweep], Any]] = (),
         n_jobs: int | None = None,
-        callback: Callable[[Sweep], Any] | None = None,
+        verbose: int = 0,
     ) -> Features: ...
     @staticmethod
     def learn(
@@ -136,13 +139,14 @@ class WordClasses(DerivedColumn):
         *,
         classes: int | Sequence[int] | str | None = None,
         min_count: int = 2,
-        passes: int = 10,
+        max_iter: int = 10,
         ignore_case: bool = False,
         name: str = "classes",
         window: int = 1,
         tokenizer: Tokenizes | None = None,
+        callbacks: Iterable[Callable[[Sweep], Any]] = (),
         n_jobs: int | None = None,
-        callback: Callable[[Sweep], Any] | None = None,
+        verbose: int = 0,
     ) -> WordClasses | Features:
         """Learn classes from text. Labels are not used, so the text of training and test data may be part of it.
 
@@ -159,7 +163,7 @@ class WordClasses(DerivedColumn):
                 are better features together than one. "several" means those of (32, 64, 128, 256, 512, 1000) that
                 leave at least ten words per class.
             min_count: int, default=2. Rarer words have the class of their shape. Raise it for very large texts.
-            passes: int, default=10. Maximum number of sweeps over all words. Learning ends earlier when a sweep moves
+            max_iter: int, default=10. Maximum number of sweeps over all words. Learning ends earlier when a sweep moves
                 less than one word in a thousand.
             ignore_case: bool, default=False. Whether `Apple` and `apple` are one word. Set it for text without regular
                 capitals.
@@ -168,8 +172,10 @@ class WordClasses(DerivedColumn):
             window: int, default=1. Also add attributes of the neighbours at most this many tokens away (0 to 10).
             tokenizer: Tokenizer, callable or None, default=None. Tokenizer of raw texts in a list. None means
                 ``Tokenizer()``.
+            callbacks: iterable of callables, default=(). Functions that are called with a `Sweep` after each sweep.
             n_jobs: int or None, default=None. Number of threads. None uses all cores.
-            callback: callable or None, default=None. Called with a `Sweep` after each sweep.
+            verbose: int, default=0. 1 shows a progress line on a terminal or in a notebook and logs every sweep to the
+                logger ``tagwise``.
 
         Returns:
             The classes, or the `Features` that are the sum of several sets of classes.
@@ -182,27 +188,33 @@ class WordClasses(DerivedColumn):
         <WordClasses classes: 4 words in 2 classes>
         """
         sizes = class_learning.checked_sizes(classes)
-        min_count, passes = checked("min_count", min_count, Integer(1)), checked("passes", passes, Integer(0))
+        min_count, max_iter = (
+            checked("min_count", min_count, Integer(1)),
+            checked("max_iter", max_iter, Integer(0)),
+        )
+        verbose, functions = checked("verbose", verbose, Integer(0)), checked_callbacks(callbacks)
         jobs = cores() if n_jobs is None else checked("n_jobs", n_jobs, Integer(1))
         ignore_case = checked("ignore_case", ignore_case, Flag())
         counts = class_learning.count(texts, ignore_case=ignore_case, tokenizer=tokenizer)
         if sizes == "several":
             sizes = class_learning.several_classes(counts.n_frequent(min_count))
         several, learned = isinstance(sizes, list), list[WordClasses]()
-        for n in sizes if isinstance(sizes, list) else [sizes]:
-            found = class_learning.learn(counts, n, min_count, passes, jobs, callback)
-            learned.append(
-                WordClasses(
-                    found.words,
-                    shapes=found.shapes,
-                    counts=found.counts,
-                    name=f"{name}{n}" if several else name,
-                    window=window,
-                    cuts=() if several else CUTS,
-                    ignore_case=ignore_case,
-                    facts=found.facts,
+        with progress("classes", verbose) as line:
+            functions += [_log] * bool(verbose) + ([] if line is None else [line])
+            for n in sizes if isinstance(sizes, list) else [sizes]:
+                found = class_learning.learn(counts, n, min_count, max_iter, jobs, functions)
+                learned.append(
+                    WordClasses(
+                        found.words,
+                        shapes=found.shapes,
+                        counts=found.counts,
+                        name=f"{name}{n}" if several else name,
+                        window=window,
+                        cuts=() if several else CUTS,
+                        ignore_case=ignore_case,
+                        facts=found.facts,
+                    )
                 )
-            )
         return Features(*learned) if several else learned[0]
 
     @staticmethod
@@ -211,7 +223,7 @@ class WordClasses(DerivedColumn):
         words: Sequence[str] | None = None,
         *,
         classes: int | None = None,
-        passes: int = 20,
+        max_iter: int = 20,
         ignore_case: bool = False,
         name: str = "classes",
         window: int = 1,
@@ -226,7 +238,7 @@ class WordClasses(DerivedColumn):
             words: sequence of str or None, default=None. Words of the rows of an array.
             classes: int or None, default=None. Number of classes. None means three times the square root of the number
                 of words, at most 1,000.
-            passes: int, default=20. Maximum number of iterations of k-means.
+            max_iter: int, default=20. Maximum number of iterations of k-means.
             ignore_case: bool, default=False. Whether to look words up in lower case. Set it for uncased vectors.
             name: str, default="classes". Name of the column and of its attributes.
             window: int, default=1. Also add attributes of the neighbours at most this many tokens away (0 to 10).
@@ -245,14 +257,14 @@ class WordClasses(DerivedColumn):
         from tagwise.features import class_vectors
 
         n_classes = checked("classes", classes, Integer(2, MOST_CLASSES, optional=True))
-        passes, seed = (
-            checked("passes", passes, Integer(1)),
+        max_iter, seed = (
+            checked("max_iter", max_iter, Integer(1)),
             checked("random_state", random_state, Integer(0)),
         )
         ignore_case = checked("ignore_case", ignore_case, Flag())
         found, values = class_vectors.read(source, words)
         found, values = class_vectors.distinct(found, values, ignore_case)
-        members, facts = class_vectors.clustered(found, values, n_classes, passes, seed)
+        members, facts = class_vectors.clustered(found, values, n_classes, max_iter, seed)
         return WordClasses(members, name=name, window=window, ignore_case=ignore_case, facts=facts)
 
     @staticmethod
@@ -378,25 +390,25 @@ class WordClasses(DerivedColumn):
         number = self.table.get(word) if is_text(word) else None
         return None if number is None else self.paths[number]
 
-    def members(self, prefix: str = "", most: int | None = None) -> list[str]:
+    def members(self, prefix: str = "", top: int | None = None) -> list[str]:
         """Return the words of all classes whose paths begin with a prefix, most frequent first.
 
         Args:
             prefix: str, default="". Path of a class, or the beginning of it.
-            most: int or None, default=None. Maximum number of words. None means all.
+            top: int or None, default=None. Maximum number of words. None means all.
 
         Returns:
             The words. Without known frequencies, they are in the order of the classes.
         """
         found = [w for p, words in zip(self.paths, self._words) if p.startswith(prefix) for w in words]
-        return sorted(found, key=lambda word: -self._counts.get(word, 0))[:most]
+        return sorted(found, key=lambda word: -self._counts.get(word, 0))[:top]
 
-    def nearest(self, word: str, most: int = 5) -> list[str]:
+    def nearest(self, word: str, top: int = 5) -> list[str]:
         """Return the paths of the classes that are nearest to the class of a word in the tree.
 
         Args:
             word: str. The word.
-            most: int, default=5. Maximum number of classes.
+            top: int, default=5. Maximum number of classes.
 
         Returns:
             Paths by falling length of the prefix that they share with the class of the word, then by frequency.
@@ -406,19 +418,19 @@ class WordClasses(DerivedColumn):
             path: sum(self._counts.get(w, 1) for w in words) for path, words in zip(self.paths, self._words)
         }
 
-        return nearest_paths(size, own)[:most]
+        return nearest_paths(size, own)[:top]
 
-    def tree(self, depth: int = 4, most: int = 8) -> ClassTree:
+    def tree(self, depth: int = 4, top: int = 8) -> ClassTree:
         """Return the upper part of the tree, which prints as text and shows as HTML in notebooks.
 
         Args:
             depth: int, default=4. Depth of the lowest classes to show.
-            most: int, default=8. Number of members to show.
+            top: int, default=8. Number of members to show.
 
         Returns:
             A `ClassTree`.
         """
-        return ClassTree(self.paths, self.members, depth, most)
+        return ClassTree(self.paths, self.members, depth, top)
 
     def describe(self, prefix: str) -> str:
         """Return a name for a class by its best-known members.
@@ -530,3 +542,7 @@ def _of_file(found: class_files.ClassSet, name: str | None, window: int | None) 
         ignore_case=found.ignore_case,
         facts=found.facts,
     )
+
+
+def _log(sweep: Sweep) -> None:
+    logger.info("sweep %d: objective %.4f, %d words moved", sweep.iteration, sweep.objective, sweep.moved)

@@ -118,7 +118,7 @@ def encode(
     encoding: str | None,
     shard_tokens: int,
     memory: int | float | str | None,
-    progress: Callable[[Encoded], Any] | None,
+    callbacks: Sequence[Callable[[Encoded], Any]],
     workers: int | None,
 ) -> Shards:
     """Encode files into shards on a Ray cluster, for `tagwise.encode`. The shards are byte-identical to local ones.
@@ -152,8 +152,8 @@ def encode(
             for k, note in enumerate(_unwrapped(found), todo[i][2]):
                 made = note.pop("made")
                 notes[k] = note
-                if progress is not None:
-                    progress(Encoded(k, note["sentences"], note["tokens"], made))
+                for callback in callbacks:
+                    callback(Encoded(k, note["sentences"], note["tokens"], made))
         vocabularies = _merged(jobs, folder, len(notes), limit)
         numbers_path = folder / NUMBERS
         vocabularies.write_numbers(numbers_path)

@@ -56,7 +56,7 @@ def learn_classes(work: Work, stop: Callable[[], bool]) -> Any:
         if stop():
             raise Stopped
 
-    classes = WordClasses.learn(list(work.sentences), classes="several", n_jobs=1, callback=check)
+    classes = WordClasses.learn(list(work.sentences), classes="several", n_jobs=1, callbacks=[check])
     check(None)
     WordClasses.save_sets(classes, work.folder / CLASSES)
     return Features(work.features) + classes

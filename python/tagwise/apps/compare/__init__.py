@@ -32,10 +32,13 @@ from tagwise.apps.compare.presets import PRESETS, Preset
 from tagwise.apps.compare.run import run
 from tagwise.apps.compare.table import Comparison, Published
 from tagwise.base import extensions
+from tagwise.base.domains import Integer
 from tagwise.base.exceptions import ParameterError, TrainingError
+from tagwise.base.parameters import checked
+from tagwise.base.progress import TrainingProgress, progress
+from tagwise.dataset.shards.files import memory_of
 from tagwise.evaluation.significance import p_value
 from tagwise.learners.loop import logger
-from tagwise.learners.progress import TrainingProgress, progress
 from tagwise.scores.losses import loss_curves
 
 
@@ -55,7 +58,7 @@ def compare(
     title: str = "",
     caption: str = "",
     cache: str | os.PathLike[str] | bool = False,
-    memory: int | None = None,
+    memory: int | float | str | None = None,
     backend: str = extensions.LOCAL,
     workers: int | None = None,
     n_jobs: int | None = None,
@@ -90,7 +93,7 @@ def compare(
         title: Title of the table.
         caption: Text below the table.
         cache: Folder that keeps results, or True for the default one. Cells found there are not trained again.
-        memory: Bytes that all processes together may use. None does not limit them.
+        memory: Memory that all processes together may use, such as ``"8G"``. None does not limit them.
         backend: ``"local"`` trains on this machine, ``"ray"`` on the Ray cluster that this process is connected to,
             with the memory that each cell needs. Results are the same.
         workers: Number of processes that train cells at the same time. None trains in this process, or with one worker
@@ -121,6 +124,9 @@ def compare(
             )
         seeds = folds
     extensions.check_backend(backend)
+    workers = checked("workers", workers, Integer(1, optional=True))
+    n_jobs = checked("n_jobs", n_jobs, Integer(1, optional=True))
+    verbose, limit = checked("verbose", verbose, Integer(0)), memory_of(memory)
     if "n_jobs" in (params or {}):
         raise ParameterError("params: n_jobs is an argument of compare itself. Pass n_jobs=... in its place")
     if n_jobs is None and (workers or 0) > 1:
@@ -142,7 +148,7 @@ def compare(
     tests = {name: parts.test for name, parts in data.items() if not parts.folds}
     table = Comparison(title=title, caption=caption, tests=tests, against=base)
     events = run(
-        cells, data, cache=results, memory=memory, backend=backend, workers=workers or 0, n_jobs=n_jobs
+        cells, data, cache=results, memory=limit, backend=backend, workers=workers or 0, n_jobs=n_jobs
     )
     with progress("compare", verbose) as line:
         return collect(

@@ -113,6 +113,7 @@ def plan(
     """
     check_titles(features)
     expanded = [one for spec in learners for one in with_losses(parse(spec), losses)]
+    check_values(expanded, params or {}, tune or {})
     cells: dict[tuple[Any, ...], Cell] = {}
     for corpus, size, learner, feature, seed in itertools.product(
         corpora, sizes or (None,), expanded, features, range(seeds)
@@ -139,6 +140,29 @@ def plan(
             ),
         )
     return list(cells.values())
+
+
+def check_values(
+    learners: Sequence[ComparedLearner],
+    params: Mapping[str, Any],
+    tune: Mapping[str, Mapping[str, Sequence[Any]]],
+) -> None:
+    """Raise a ParameterError for parameters that no learner has, and for values outside the domain of a learner."""
+    from tagwise.estimators import LEARNERS
+
+    known = {name for kind in LEARNERS.values() for name in parameters_of(kind)}
+    grids = {f"tune[{key!r}]": grid for key, grid in tune.items()}
+    for where, names in {"params": params, **grids}.items():
+        for name in names:
+            if name not in known:
+                raise ParameterError(f"{where}: no learner has a parameter {name!r}{meant(name, known)}")
+    for learner in learners:
+        declared = parameters_of(estimator(learner.kind))
+        for name, value in learner.accepted(params).items():
+            declared[name].check(value)
+        for name, values in learner.accepted(tune.get(learner.name, tune.get(learner.kind, {}))).items():
+            for value in values:
+                declared[name].check(value)
 
 
 def check_titles(features: Sequence[Any]) -> None:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,10 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.base import extensions
+from tagwise.base.domains import Integer
 from tagwise.base.exceptions import CorpusError, ParameterError, file_error
+from tagwise.base.parameters import checked
+from tagwise.base.progress import checked_callbacks, logger, progress
 from tagwise.corpus.formats import open_sentences
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.dataset.encode import encode_labels
@@ -97,10 +100,11 @@ def encode(
     encoding: str | None = None,
     shard_tokens: int = SHARD_TOKENS,
     memory: int | float | str | None = None,
-    progress: Callable[[Encoded], Any] | None = None,
+    callbacks: Iterable[Callable[[Encoded], Any]] = (),
     backend: str = extensions.LOCAL,
     workers: int | None = None,
     n_jobs: int | None = None,
+    verbose: int = 0,
 ) -> Shards:
     """Encode labelled files as shards in a folder, for training on corpora larger than memory.
 
@@ -124,13 +128,15 @@ def encode(
             have less overhead.
         memory: int, float, str or None, default=None. Maximum memory for the sentences of a shard and for the
             vocabulary, such as "500M" or "2G". Exceeding it is an error. None means no limit.
-        progress: callable or None, default=None. Called with an `Encoded` after each shard.
+        callbacks: iterable of callables, default=(). Functions that are called with an `Encoded` after each shard.
         backend: str, default="local". "local" encodes in this process, "ray" on the Ray cluster that this process is
             connected to, which must see the files and the folder under the same paths. Work is distributed by file. The
             shards are the same.
         workers: int or None, default=None. Number of workers of backend="ray". None means one per CPU of the cluster.
         n_jobs: int or None, default=None. Number of threads of backend="local". None means one per core. The shards do
             not depend on it.
+        verbose: int, default=0. 1 shows a progress line on a terminal or in a notebook and logs every shard to the
+            logger ``tagwise``.
 
     Returns:
         The `Shards` of the folder.
@@ -145,13 +151,47 @@ def encode(
     <Shards: tiny-encoded, 1 shards, 2 sentences, 3 tokens, 3 attributes, 2 labels>
     """
     extensions.check_backend(backend)
-    if backend != extensions.LOCAL:
+    verbose, functions = checked("verbose", verbose, Integer(0)), checked_callbacks(callbacks)
+    with progress("encode", verbose) as line:
+        functions += [_log] * bool(verbose)
+        functions += (
+            [] if line is None else [lambda done: line.update(done.number + 1, done.number + 1, _state(done))]
+        )
+        if backend == extensions.LOCAL:
+            extensions.check_local(workers)
+            jobs = checked("n_jobs", n_jobs, Integer(1, optional=True))
+            given = (features, columns, label, format, encoding, shard_tokens, memory, functions, jobs)
+            return _encoded_here(files, output, *given)
         if n_jobs is not None:
             raise ParameterError(f"n_jobs={n_jobs!r} needs backend='local'. Leave it out, or set workers")
-        given = (features, columns, label, format, encoding, shard_tokens, memory, progress, workers)
+        given = (features, columns, label, format, encoding, shard_tokens, memory, functions, workers)
         found: Shards = extensions.load("encoding", backend).encode(files, output, *given)
         return found
-    extensions.check_local(workers)
+
+
+def _log(done: Encoded) -> None:
+    logger.info("shard %d: %s", done.number, _state(done))
+
+
+def _state(done: Encoded) -> str:
+    """Return a shard as text for progress lines and logs."""
+    return f"{done.sentences:,} sentences, {done.tokens:,} tokens{'' if done.made else ', up to date'}"
+
+
+def _encoded_here(
+    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    features: Any,
+    columns: Sequence[str] | None,
+    label: str,
+    format: str | None,
+    encoding: str | None,
+    shard_tokens: int,
+    memory: int | float | str | None,
+    callbacks: Sequence[Callable[[Encoded], Any]],
+    n_jobs: int | None,
+) -> Shards:
+    """Encode in this process."""
     limit = checked_memory(memory, shard_tokens)
     paths, folder = expanded(files), Path(output)
     place = Output(folder)
@@ -169,8 +209,8 @@ def encode(
             place.claim(k + 1)
             note = encoded_shard(path, digest, piece, corpus, recipe, n_jobs)
         notes.append(note)
-        if progress is not None:
-            progress(Encoded(k, note["sentences"], note["tokens"], made))
+        for callback in callbacks:
+            callback(Encoded(k, note["sentences"], note["tokens"], made))
     if recipe is None or first is None:
         raise CorpusError(f"{', '.join(paths)}: no sentences found. Give files with labelled sentences.")
     if not place.has([note["digest"] for note in notes]):

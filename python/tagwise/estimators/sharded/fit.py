@@ -10,6 +10,7 @@ import numpy as np
 
 import tagwise._core as _core
 from tagwise.base import extensions
+from tagwise.base.domains import shown
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import checked_parameters
 from tagwise.corpus.sentence import Corpus
@@ -18,7 +19,7 @@ from tagwise.estimators.base import Tagger
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.resuming import checkpointer_of
 from tagwise.estimators.sharded.learners import ShardTask, learner_of
-from tagwise.estimators.task import dev_scorer
+from tagwise.estimators.task import dev_inputs, dev_scorer
 from tagwise.estimators.training import model_of, train_with_progress, training_callbacks
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
@@ -76,6 +77,11 @@ def fit_shards(
     >>> tw.fit_shards(tw.Perceptron(max_iter=1), shards).predict([["a", "dog"]])
     [['DT', 'NN']]
     """
+    if not isinstance(shards, Shards):
+        raise ParameterError(
+            f"shards={shown(shards)}: expected the Shards of a folder. Encode files with tagwise.encode, or use fit "
+            "for sentences in memory"
+        )
     params = checked_parameters(tagger)
     learner = learner_of(tagger, params)
     n_parts = _checked_parts(params.get("parts", 1) if parts is None else parts, shards)
@@ -97,7 +103,7 @@ def fit_shards(
             )
         task.warm = model_of(warm_start)
         task.start = transfer(task.warm, vocabulary, layout, task.labels)
-    scored = None if dev is None else Inputs.of_labelled(dev)
+    scored = dev_inputs(dev, dev_y)
     if scored is not None:
         dev_y = scored.gold(dev_y)
         task.dev_score = dev_scorer(lambda w: tagger._model(task, w), task, scored, dev_y)
@@ -119,7 +125,7 @@ def _checked_parts(parts: int, shards: Shards) -> int:
     if not 1 <= parts <= len(shards):
         raise ParameterError(
             f"parts={parts}: expected 1 to {len(shards)}, the number of shards on disk. Encode with a smaller "
-            "--shard-tokens to get more shards"
+            "shard_tokens to get more shards"
         )
     return parts
 

@@ -1,10 +1,11 @@
-"""Progress lines of long calls, on a terminal or in a notebook."""
+"""Callbacks and progress lines of long calls, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from html import escape
 from types import TracebackType
@@ -20,7 +21,21 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from tagwise.base.domains import shown
+from tagwise.base.exceptions import ParameterError
+
+logger = logging.getLogger("tagwise")
+
 EVERY = 0.1  # seconds between two updates in a notebook
+
+
+def checked_callbacks(callbacks: Iterable[Callable[..., Any]]) -> list[Callable[..., Any]]:
+    """Return callbacks as a list, or raise a ParameterError if one is not callable. A single one is accepted."""
+    functions = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+    for callback in functions:
+        if not callable(callback):
+            raise ParameterError(f"callbacks: {shown(callback)} is not callable. Pass a list of functions")
+    return functions
 
 
 def in_notebook() -> bool:
