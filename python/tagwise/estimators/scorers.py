@@ -107,6 +107,6 @@ def _report(tagger: Any, X: Any, y: Labels | None) -> Report:
     """Return the report on a tagger, or on a pipeline or search whose `classes_` are those of its tagger."""
     if isinstance(tagger, Predicting):
         return tagger.evaluate(X, y)
-    gold = Inputs.of_labelled(X).gold(None) if y is None else y
+    gold = Inputs.of_labelled(X).gold(None) if y is None else labels.lists(y)
     found = labels.texts(tagger.predict(X))[0]
     return compared(labels.texts(gold)[0], found, has_chunks(map(str, tagger.classes_)))
