@@ -51,11 +51,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     ("crf", lambda f: f.set("labels", 1, to=3), r"labels\[1\]: expected text, found 3"),
     ("crf", lambda f: f.set("labels", 1, to=f.header["labels"][0]), "labels: expected distinct entries"),
     ("crf", lambda f: f.set("labels", 1, to="\ud800"), "a lone surrogate"),
-    (
-        "crf",
-        lambda f: f.set("labels", to=[str(i) for i in range(70_000)]),
-        "labels: expected list of 1 to 65534",
-    ),
+    ("crf", lambda f: f.set("labels", to=[str(i) for i in range(70_000)]), "labels: expected list of 1 to 65534"),
     ("crf", lambda f: f.set("n_attributes", to=-1), "n_attributes: expected integer"),
     ("crf", lambda f: f.set("n_attributes", to=2**64 - 1), "n_attributes: expected integer"),
     ("crf", lambda f: f.set("n_attributes", to=10**400), r"n_attributes: .*a number of 1329 bits"),
@@ -96,52 +92,20 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
         lambda f: f.set("meta", "metrics", "objective", to=10**400),
         "meta.metrics.objective: expected finite number, found a number of 1329 bits",
     ),
-    (
-        "crf",
-        lambda f: f.set("meta", "metrics", "best_iteration", to=-1),
-        "meta.metrics.best_iteration: expected",
-    ),
+    ("crf", lambda f: f.set("meta", "metrics", "best_iteration", to=-1), "meta.metrics.best_iteration: expected"),
     ("crf-columns", lambda f: f.set("meta", "columns", to="x"), "meta.columns: expected list"),
-    (
-        "crf",
-        lambda f: f.set("arrays", to=["weights"]),
-        "arrays: 'weights': expected an array of the learner",
-    ),
+    ("crf", lambda f: f.set("arrays", to=["weights"]), "arrays: 'weights': expected an array of the learner"),
     ("crf", lambda f: f.set("arrays", to=["nothing"]), "arrays: 'nothing': expected an array of the learner"),
     ("crf-order2", lambda f: f.set("lookback", "m", to=4), "lookback.m: expected integer >= 1 and <= 3"),
-    (
-        "crf-order2",
-        lambda f: f.set("lookback", "p", to=10**9),
-        "lookback: expected [0-9]+ weights for 5 labels",
-    ),
-    (
-        "crf-order2",
-        lambda f: f.set("lookback", "m", to=3),
-        "lookback: expected 750 weights for 5 labels, found 125",
-    ),
+    ("crf-order2", lambda f: f.set("lookback", "p", to=10**9), "lookback: expected [0-9]+ weights for 5 labels"),
+    ("crf-order2", lambda f: f.set("lookback", "m", to=3), "lookback: expected 750 weights for 5 labels, found 125"),
     ("crf-order2", lambda f: f.drop("lookback", "tuples"), "lookback: the member 'tuples' is missing"),
-    (
-        "crf-rules",
-        lambda f: f.set("constraints", "forbidden", to=[["X", "O"]]),
-        "constraints: .*unknown label 'X'",
-    ),
-    (
-        "crf-rules",
-        lambda f: f.set("constraints", "forbidden", to=[["O"]]),
-        r"constraints.forbidden\[0\]: expected",
-    ),
+    ("crf-rules", lambda f: f.set("constraints", "forbidden", to=[["X", "O"]]), "constraints: .*unknown label 'X'"),
+    ("crf-rules", lambda f: f.set("constraints", "forbidden", to=[["O"]]), r"constraints.forbidden\[0\]: expected"),
     ("crf-rules", lambda f: f.set("constraints", "scheme", to="x"), "constraints: .*x"),
-    (
-        "crf-rules",
-        lambda f: f.set("constraints", "more", to=1),
-        "constraints: unknown member .more., expected",
-    ),
+    ("crf-rules", lambda f: f.set("constraints", "more", to=1), "constraints: unknown member .more., expected"),
     ("perceptron-poly", lambda f: f.set("kernel", "name", to="sigmoid"), "kernel.name: expected one of"),
-    (
-        "perceptron-poly",
-        lambda f: f.set("kernel", "degree", to=10**9),
-        "kernel.degree: expected integer",
-    ),
+    ("perceptron-poly", lambda f: f.set("kernel", "degree", to=10**9), "kernel.degree: expected integer"),
     ("perceptron-poly", lambda f: f.set("kernel", "gamma", to=NAN), "kernel.gamma: expected number"),
     ("perceptron-state", lambda f: f.set("meta", "state", "epochs", to=-1), "meta.state.epochs: expected"),
     ("perceptron-state", lambda f: f.replace("state.sums", np.zeros(3)), "state.sums: expected"),
@@ -162,11 +126,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     ),
     ("crf", lambda f: f.add("weights", f.array("weights").data + 1), "have the same name"),
     ("crf", lambda f: f.remove("ends"), "array 'ends' is missing"),
-    (
-        "crf",
-        lambda f: f.replace("starts", f.array("starts").data.astype("<u4")),
-        "'starts': expected type u16",
-    ),
+    ("crf", lambda f: f.replace("starts", f.array("starts").data.astype("<u4")), "'starts': expected type u16"),
     ("crf", lambda f: f.change("vocab.text", 0, 0xFF), "vocab.text is not UTF-8"),
     ("crf-columns", lambda f: split_character(f), "vocab.end: a text begins inside a character"),
     ("crf", lambda f: f.change("weights", 3, NAN), r"weights\[3\] is nan"),
@@ -176,11 +136,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     ("perceptron-linear", lambda f: f.change("support.values", 0, INF), r"support.values\[0\] is inf"),
     ("perceptron-state", lambda f: f.change("state.sums", 2, NAN), r"state.sums\[2\] is nan"),
     ("perceptron-state", lambda f: f.change("state.weights", 2, 0x7F800000), r"state.weights\[2\] is inf"),
-    (
-        "boosting",
-        lambda f: f.change("boosting.feature", 0, 10**6),
-        "boosting.feature: expected features below",
-    ),
+    ("boosting", lambda f: f.change("boosting.feature", 0, 10**6), "boosting.feature: expected features below"),
     ("boosting", lambda f: f.change("boosting.step", 0, INF), r"boosting.step\[0\] is inf"),
     ("boosting", lambda f: f.remove("boosting.step"), "array 'boosting.step' is missing"),
     (
@@ -188,14 +144,10 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
         lambda f: f.change("dictionary.of", 0, 10**6),
         "dictionary: expected a non-empty set for every word",
     ),
-    (
-        "crf-dictionary",
-        lambda f: f.change("dictionary.end", 0, 10**6),
-        "dictionary: expected words inside its text",
-    ),
+    ("crf-dictionary", lambda f: f.change("dictionary.end", 0, 10**6), "dictionary: expected words inside its text"),
     ("crf-dictionary", lambda f: f.change("dictionary.sets", 0, 7), "dictionary.sets: expected rows of 5"),
     ("crf-dictionary", lambda f: f.remove("dictionary.sets"), "array 'dictionary.sets' is missing"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[f"{i} {row[0]} {row[2]:.40}" for i, row in enumerate(FAULTS)])

@@ -23,41 +23,14 @@ COUNTS = (1, 15, 16, 17, 33)
 #: Code paths of an evaluation of the objective, in double precision and then in single precision.
 DOUBLE = ("wide", "log", "log,slow", "log,alone,rows", "wide,chunks,rare,baseline")
 SINGLE = (
-    "",
-    "alone",
-    "sentence",
-    "baseline,sentence",
-    "chunks",
-    "plain",
-    "rows",
-    "rare",
-    "dense",
-    "sparse",
-    "avx2",
-    "baseline",
-    "baseline,rows,dense",
-    "avx2,alone,rare",
-    "baseline,alone,chunks,plain,rows",
-    "baseline,alone,sparse",
-)
+    "", "alone", "sentence", "baseline,sentence", "chunks", "plain", "rows", "rare", "dense", "sparse", "avx2",
+    "baseline", "baseline,rows,dense", "avx2,alone,rare", "baseline,alone,chunks,plain,rows", "baseline,alone,sparse",
+)  # fmt: skip
 #: Code paths of decoding.
 DECODING = (
-    "",
-    "alone",
-    "chunks",
-    "noted",
-    "sought",
-    "table",
-    "layout",
-    "avx2",
-    "baseline",
-    "avx2,table,sought",
-    "baseline,table,noted,alone",
-    "baseline,table",
-    "log",
-    "log,slow",
-    "handed",
-)
+    "", "alone", "chunks", "noted", "sought", "table", "layout", "avx2", "baseline", "avx2,table,sought",
+    "baseline,table,noted,alone", "baseline,table", "log", "log,slow", "handed",
+)  # fmt: skip
 
 
 #: Code paths of decoding with lists of transitions.

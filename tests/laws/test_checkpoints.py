@@ -37,87 +37,59 @@ def in_documents(sentences: tw.Corpus, n: int) -> tw.Corpus:
 
 DOCUMENTS = in_documents(TINY, 4)
 
+
+def s1(kind: type[tw.Tagger], **params: Any) -> Callable[[], tw.Tagger]:
+    return lambda: kind(features="S1", **params)
+
+
 #: Learners and their training data, with enough sentences for stochastic epochs if these come first.
 RUNS: dict[str, tuple[Callable[[], tw.Tagger], tw.Corpus]] = {
-    "auto": (lambda: tw.CRF(features="S1", l2=0.1, max_iter=14, tol=0.0), TRAIN),
-    "dual": (lambda: tw.CRF(features="S1", optimizer="dual", l2=3.0, tol=1e-3), SMALL),
-    "dual, then lbfgs": (
-        lambda: tw.CRF(features="S1", optimizer="dual", l2=1e-3, max_iter=12, tol=0.0),
-        SMALL,
-    ),
-    "descent, then lbfgs": (lambda: tw.CRF(features="S1", loss="pointwise_log", max_iter=14, tol=0.0), TRAIN),
-    "lbfgs": (lambda: tw.CRF(features="S1", optimizer="lbfgs", l2=0.1, max_iter=14, tol=0.0), SMALL),
-    "converges": (lambda: tw.CRF(features="S1", optimizer="lbfgs", l2=3.0, tol=1e-2, window=3), SMALL),
-    "owlqn": (lambda: tw.CRF(features="S1", l1=0.2, l2=0.1, max_iter=14, tol=0.0), SMALL),
-    "cg": (lambda: tw.CRF(features="S1", optimizer="cg", l2=0.1, max_iter=10, tol=0.0), SMALL),
-    "sgd": (lambda: tw.CRF(features="S1", optimizer="sgd", l2=0.1, max_iter=7, tol=0.0), SMALL),
-    "exp": (lambda: tw.CRF(features="S1", loss="exp", l2=0.1, max_iter=9, tol=0.0), SMALL),
-    "second order": (lambda: tw.CRF(features="S1", order=2, l2=0.1, max_iter=8, tol=0.0), SMALL),
-    "memm": (lambda: tw.MEMM(features="S1", l2=0.1, max_iter=9, tol=0.0), SMALL),
-    "perceptron": (lambda: tw.Perceptron(features="S1", max_iter=6), SMALL),
-    "last weights": (lambda: tw.Perceptron(features="S1", max_iter=6, average=False), SMALL),
-    "batch": (lambda: tw.Perceptron(features="S1", max_iter=6, mode="batch"), SMALL),
-    "shards": (lambda: tw.Perceptron(features="S1", max_iter=6, parts=3), SMALL),
-    "mira": (lambda: tw.MIRA(features="S1", max_iter=6, k=3), SMALL),
-    "pa": (lambda: tw.PassiveAggressive(features="S1", max_iter=6), SMALL),
-    "arow": (lambda: tw.AROW(features="S1", max_iter=6), SMALL),
-    "voters": (lambda: tw.Perceptron(features="S1", max_iter=6, voters=12), SMALL),
-    "lookback": (lambda: tw.Perceptron(features="S1", max_iter=6, lookback=(2, 3)), TINY),
-    "document": (
-        lambda: tw.Perceptron(features="S1", max_iter=6, lookback=tw.Lookback(document=True)),
-        DOCUMENTS,
-    ),
-    "lookback, last weights": (
-        lambda: tw.MIRA(features="S1", max_iter=6, lookback=(1, 2), average=False),
-        TINY,
-    ),
-    "kernel rows": (lambda: tw.Perceptron(features="S1", max_iter=6, kernel="rbf"), TINY),
-    "kernel, written out": (
-        lambda: tw.Perceptron(features="S1", max_iter=6, kernel=tw.Poly(form="expanded"), average=False),
-        TINY,
-    ),
-    "kernel, budget": (
-        lambda: tw.Perceptron(features="S1", max_iter=6, kernel=tw.Poly(form="rows", budget=9)),
-        TINY,
-    ),
-    "svm": (lambda: tw.HMSVM(features="S1", max_iter=6, tol=0.0), SMALL),
-    "svm, a slack a path": (
-        lambda: tw.HMSVM(features="S1", max_iter=6, tol=0.0, slack=("sequence", 4)),
-        TINY,
-    ),
-    "svm, converges": (lambda: tw.HMSVM(features="S1", C=0.1, tol=1e-2, rescale="margin"), SMALL),
-    "svm, kernel": (lambda: tw.HMSVM(features="S1", max_iter=6, tol=0.0, kernel="rbf"), TINY),
-    "svm, kernel written out": (
-        lambda: tw.HMSVM(features="S1", max_iter=6, tol=0.0, kernel=tw.Poly(form="expanded")),
-        TINY,
-    ),
-    "boosting": (
-        lambda: tw.Boosting(features="S1", max_iter=12, every=2, features_per_round=20, random_state=3),
-        SMALL,
-    ),
+    "auto": (s1(tw.CRF, l2=0.1, max_iter=14, tol=0.0), TRAIN),
+    "dual": (s1(tw.CRF, optimizer="dual", l2=3.0, tol=1e-3), SMALL),
+    "dual, then lbfgs": (s1(tw.CRF, optimizer="dual", l2=1e-3, max_iter=12, tol=0.0), SMALL),
+    "descent, then lbfgs": (s1(tw.CRF, loss="pointwise_log", max_iter=14, tol=0.0), TRAIN),
+    "lbfgs": (s1(tw.CRF, optimizer="lbfgs", l2=0.1, max_iter=14, tol=0.0), SMALL),
+    "converges": (s1(tw.CRF, optimizer="lbfgs", l2=3.0, tol=1e-2, window=3), SMALL),
+    "owlqn": (s1(tw.CRF, l1=0.2, l2=0.1, max_iter=14, tol=0.0), SMALL),
+    "cg": (s1(tw.CRF, optimizer="cg", l2=0.1, max_iter=10, tol=0.0), SMALL),
+    "sgd": (s1(tw.CRF, optimizer="sgd", l2=0.1, max_iter=7, tol=0.0), SMALL),
+    "exp": (s1(tw.CRF, loss="exp", l2=0.1, max_iter=9, tol=0.0), SMALL),
+    "second order": (s1(tw.CRF, order=2, l2=0.1, max_iter=8, tol=0.0), SMALL),
+    "memm": (s1(tw.MEMM, l2=0.1, max_iter=9, tol=0.0), SMALL),
+    "perceptron": (s1(tw.Perceptron, max_iter=6), SMALL),
+    "last weights": (s1(tw.Perceptron, max_iter=6, average=False), SMALL),
+    "batch": (s1(tw.Perceptron, max_iter=6, mode="batch"), SMALL),
+    "shards": (s1(tw.Perceptron, max_iter=6, parts=3), SMALL),
+    "mira": (s1(tw.MIRA, max_iter=6, k=3), SMALL),
+    "pa": (s1(tw.PassiveAggressive, max_iter=6), SMALL),
+    "arow": (s1(tw.AROW, max_iter=6), SMALL),
+    "voters": (s1(tw.Perceptron, max_iter=6, voters=12), SMALL),
+    "lookback": (s1(tw.Perceptron, max_iter=6, lookback=(2, 3)), TINY),
+    "document": (s1(tw.Perceptron, max_iter=6, lookback=tw.Lookback(document=True)), DOCUMENTS),
+    "lookback, last weights": (s1(tw.MIRA, max_iter=6, lookback=(1, 2), average=False), TINY),
+    "kernel rows": (s1(tw.Perceptron, max_iter=6, kernel="rbf"), TINY),
+    "kernel, written out": (s1(tw.Perceptron, max_iter=6, kernel=tw.Poly(form="expanded"), average=False), TINY),
+    "kernel, budget": (s1(tw.Perceptron, max_iter=6, kernel=tw.Poly(form="rows", budget=9)), TINY),
+    "svm": (s1(tw.HMSVM, max_iter=6, tol=0.0), SMALL),
+    "svm, a slack a path": (s1(tw.HMSVM, max_iter=6, tol=0.0, slack=("sequence", 4)), TINY),
+    "svm, converges": (s1(tw.HMSVM, C=0.1, tol=1e-2, rescale="margin"), SMALL),
+    "svm, kernel": (s1(tw.HMSVM, max_iter=6, tol=0.0, kernel="rbf"), TINY),
+    "svm, kernel written out": (s1(tw.HMSVM, max_iter=6, tol=0.0, kernel=tw.Poly(form="expanded")), TINY),
+    "boosting": (s1(tw.Boosting, max_iter=12, every=2, features_per_round=20, random_state=3), SMALL),
     "boosting, one by one": (
-        lambda: tw.Boosting(
-            features="S1", max_iter=24, every=4, features_per_round=1, bound="loose", candidates=0.5
-        ),
+        s1(tw.Boosting, max_iter=24, every=4, features_per_round=1, bound="loose", candidates=0.5),
         SMALL,
     ),
     "boosting, apart": (
-        lambda: tw.Boosting(
-            features="S1", max_iter=12, every=2, features_per_round=4, overlap=False, step="line_search"
-        ),
+        s1(tw.Boosting, max_iter=12, every=2, features_per_round=4, overlap=False, step="line_search"),
         SMALL,
     ),
-    "boosting, exact": (
-        lambda: tw.Boosting(features="S1", max_iter=6, every=1, features_per_round=2, bound="exact"),
-        TINY[:4],
-    ),
+    "boosting, exact": (s1(tw.Boosting, max_iter=6, every=1, features_per_round=2, bound="exact"), TINY[:4]),
     "boosting, pointwise": (
-        lambda: tw.Boosting(
-            features="S1", max_iter=12, every=2, features_per_round=9, loss="pointwise_exp", step="bound"
-        ),
+        s1(tw.Boosting, max_iter=12, every=2, features_per_round=9, loss="pointwise_exp", step="bound"),
         SMALL,
     ),
-}
+}  # fmt: skip
 
 
 class Died(Exception):

@@ -36,34 +36,30 @@ class Forced(NamedTuple):
 ABC = (("A", "B"), ("B", "C"))
 FORCED = {
     "transitions": Forced(
-        [["v", "v", "v"]] * 3,
-        [["A", "B", "C"]] * 3,
+        [["v", "v", "v"]] * 3, [["A", "B", "C"]] * 3,
         {"constraints": {"forbidden": [(a, b) for a in "ABC" for b in "ABC" if (a, b) not in ABC]}},
     ),
     "required": Forced(
-        [["v", "v", "v"]] * 3,
-        [["A", "B", "C"]] * 3,
+        [["v", "v", "v"]] * 3, [["A", "B", "C"]] * 3,
         {"constraints": {"required": {"A": "B", "B": ["C"], "C": [None]}}},
     ),
     "start": Forced(
-        [["v"], ["v", "v"], ["v"]],
-        [["A"], ["A", "B"], ["A"]],
+        [["v"], ["v", "v"], ["v"]], [["A"], ["A", "B"], ["A"]],
         {"constraints": {"forbidden": [(None, "B"), ("A", "A")]}},
     ),
     "end": Forced(
-        [["v"], ["v", "v"], ["v"]],
-        [["B"], ["A", "B"], ["B"]],
+        [["v"], ["v", "v"], ["v"]], [["B"], ["A", "B"], ["B"]],
         {"constraints": {"forbidden": [("A", None), ("B", "B")]}},
     ),
     "dictionary": Forced(
-        [["a", "b"], ["b", "a", "a"], ["b"]], [["A", "B"], ["B", "A", "A"], ["B"]], {"dictionary": 1}
+        [["a", "b"], ["b", "a", "a"], ["b"]], [["A", "B"], ["B", "A", "A"], ["B"]], {"dictionary": 1},
     ),
     "once": Forced(
         [["v", "v", "v"], ["v", "v"], ["v", "v", "v"]],
         [["A", "B", "B"], ["A", "B"], ["A", "B", "B"]],
         {"constraints": {"forbidden": [(None, "B"), ("A", "A")], "once": ["A"]}},
     ),
-}
+}  # fmt: skip
 CRF: dict[str, Any] = {"features": "S1", "l2": 0.0, "max_iter": 8}
 ONLINE: dict[str, Any] = {"features": "S1", "max_iter": 3}
 LOSSES = _core.LOSSES
@@ -197,10 +193,8 @@ def loss_of(loss: str, held: Held, gold: Path, labels: Any) -> float:
 
 CRFS: dict[str, dict[str, Any]] = {
     **{loss: {"loss": loss} for loss in LOSSES},
-    "order-2": {"order": 2},
-    "order-3": {"order": 3},
-    "sgd": {"optimizer": "sgd"},
-}
+    "order-2": {"order": 2}, "order-3": {"order": 3}, "sgd": {"optimizer": "sgd"},
+}  # fmt: skip
 SUMS = [
     (name, limits)
     for name in CRFS
@@ -370,13 +364,11 @@ def steps(
 
 
 STEPS: dict[str, tuple[Make, str]] = {
-    "perceptron": (tw.Perceptron, "perceptron"),
-    "mira": (tw.MIRA, "mira"),
-    "pa": (tw.PassiveAggressive, "pa"),
+    "perceptron": (tw.Perceptron, "perceptron"), "mira": (tw.MIRA, "mira"), "pa": (tw.PassiveAggressive, "pa"),
     "arow": (tw.AROW, "arow"),
     "history-perceptron": (functools.partial(tw.Perceptron, lookback=(2, 2)), "perceptron"),
     "history-mira": (functools.partial(tw.MIRA, lookback=(2, 2)), "mira"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("limits", ["own", "share", "both", "once", "once-both"])

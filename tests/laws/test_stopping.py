@@ -103,9 +103,7 @@ CASES = {
     "the learner ends on its own": Case(steady(3), Stopping(9, 0.01, 1, 0), None, 3, 3, FALLS),
     "max_iter": Case(steady(9), Stopping(4, 0.01, 1, 0), None, 4, 4, "max_iter=4 reached"),
     "max_iter of one": Case(steady(9), Stopping(1, 0.01, 1, 0), None, 1, 1, "max_iter=1 reached"),
-    "max_iter of none is the start": Case(
-        steady(9), Stopping(0, 0.01, 1, 0), None, 1, 0, "max_iter=0 reached"
-    ),
+    "max_iter of none is the start": Case(steady(9), Stopping(0, 0.01, 1, 0), None, 1, 0, "max_iter=0 reached"),
     "the start may be all there is": Case(steady(0), Stopping(9, 0.01, 1, 0), None, 0, 0, FALLS),
     "a window of one": Case(LEVEL, Stopping(99, 0.01, 1, 0), None, 5, 5, LESS.format(1)),
     "a window of two": Case(LEVEL, Stopping(99, 0.01, 2, 0), None, 6, 6, LESS.format(2)),
@@ -114,41 +112,39 @@ CASES = {
     "no tolerance never stops": Case(LEVEL, Stopping(99, 0.0, 1, 0), None, 9, 9, FALLS),
     "the window is checked before max_iter": Case(LEVEL, Stopping(5, 0.01, 1, 0), None, 5, 5, LESS.format(1)),
     "the best on dev is kept": Case(steady(4), Stopping(9, 0.01, 1, 0), [0.1, 0.9, 0.5, 0.6], 4, 2, FALLS),
-    "of equals on dev the first": Case(
-        steady(5), Stopping(9, 0.01, 1, 0), [0.1, 0.7, 0.7, 0.2, 0.7], 5, 2, FALLS
-    ),
+    "of equals on dev the first": Case(steady(5), Stopping(9, 0.01, 1, 0), [0.1, 0.7, 0.7, 0.2, 0.7], 5, 2, FALLS),
     "all equal on dev: the first": Case(steady(3), Stopping(9, 0.01, 1, 0), [0.5] * 3, 3, 1, FALLS),
     "a dev score of nothing is one too": Case(steady(2), Stopping(9, 0.01, 1, 0), [0.0, 0.0], 2, 1, FALLS),
     "the last may be the best": Case(steady(3), Stopping(9, 0.01, 1, 0), [0.1, 0.2, 0.3], 3, 3, FALLS),
     "patience of two": Case(
-        steady(9), Stopping(9, 0.01, 1, 2), [0.1, 0.5, 0.4, 0.3, 0.9] + [0.9] * 4, 4, 2, NO_BETTER.format(2)
+        steady(9), Stopping(9, 0.01, 1, 2), [0.1, 0.5, 0.4, 0.3, 0.9] + [0.9] * 4, 4, 2, NO_BETTER.format(2),
     ),
     "patience of three sees one more": Case(
-        steady(9), Stopping(9, 0.01, 1, 3), [0.1, 0.5, 0.4, 0.3, 0.9] + [0.9] * 4, 8, 5, NO_BETTER.format(3)
+        steady(9), Stopping(9, 0.01, 1, 3), [0.1, 0.5, 0.4, 0.3, 0.9] + [0.9] * 4, 8, 5, NO_BETTER.format(3),
     ),
     "patience of one": Case(
-        steady(9), Stopping(9, 0.01, 1, 1), [0.1, 0.5, 0.5] + [0.9] * 6, 3, 2, NO_BETTER.format(1)
+        steady(9), Stopping(9, 0.01, 1, 1), [0.1, 0.5, 0.5] + [0.9] * 6, 3, 2, NO_BETTER.format(1),
     ),
     "an equal score does not renew patience": Case(
-        steady(9), Stopping(9, 0.01, 1, 2), [0.5] * 9, 3, 1, NO_BETTER.format(2)
+        steady(9), Stopping(9, 0.01, 1, 2), [0.5] * 9, 3, 1, NO_BETTER.format(2),
     ),
-    "a better score renews it": Case(
-        steady(5), Stopping(9, 0.01, 1, 2), [0.1, 0.1, 0.2, 0.2, 0.3], 5, 5, FALLS
-    ),
+    "a better score renews it": Case(steady(5), Stopping(9, 0.01, 1, 2), [0.1, 0.1, 0.2, 0.2, 0.3], 5, 5, FALLS),
     "patience of nothing never stops": Case(
-        steady(9), Stopping(9, 0.01, 1, 0), [0.9] + [0.1] * 8, 9, 1, "max_iter=9 reached"
+        steady(9), Stopping(9, 0.01, 1, 0), [0.9] + [0.1] * 8, 9, 1, "max_iter=9 reached",
     ),
     "patience without dev never stops": Case(steady(6), Stopping(9, 0.01, 1, 2), None, 6, 6, FALLS),
     "patience is checked before max_iter": Case(
-        steady(9), Stopping(3, 0.01, 1, 2), [0.9, 0.1, 0.1], 3, 1, NO_BETTER.format(2)
+        steady(9), Stopping(3, 0.01, 1, 2), [0.9, 0.1, 0.1], 3, 1, NO_BETTER.format(2),
     ),
     "the window stops with the best on dev": Case(
-        LEVEL, Stopping(99, 0.01, 1, 0), [0.1, 0.9, 0.8, 0.7, 0.7], 5, 2, LESS.format(1)
+        LEVEL,
+        Stopping(99, 0.01, 1, 0),
+        [0.1, 0.9, 0.8, 0.7, 0.7], 5, 2, LESS.format(1),
     ),
     "max_iter with the best on dev": Case(
-        steady(9), Stopping(3, 0.01, 1, 0), [0.5, 0.9, 0.1], 3, 2, "max_iter=3 reached"
+        steady(9), Stopping(3, 0.01, 1, 0), [0.5, 0.9, 0.1], 3, 2, "max_iter=3 reached",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)

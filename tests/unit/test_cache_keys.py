@@ -79,11 +79,7 @@ CELLS: dict[str, tuple[str, Cell, Cell]] = {
     "a seed": ("seed", BASE, replace(BASE, seed=1)),
     "a seed of the draw alone": ("seed", SETTLED, replace(SETTLED, seed=1)),
     "a common parameter": ("params", BASE, replace(BASE, params={"max_iter": 7})),
-    "its value": (
-        "params",
-        replace(BASE, params={"max_iter": 8}),
-        replace(BASE, params={"max_iter": 7}),
-    ),
+    "its value": ("params", replace(BASE, params={"max_iter": 8}), replace(BASE, params={"max_iter": 7})),
     "a choice": ("tune", BASE, TUNED),
     "values of a choice": ("tune", TUNED, replace(TUNED, tune={**TUNED.tune, "l2": [0.1, 2.0]})),
     "the order of values": ("tune", TUNED, replace(TUNED, tune={**TUNED.tune, "l2": [1.0, 0.1]})),
@@ -95,7 +91,7 @@ CELLS: dict[str, tuple[str, Cell, Cell]] = {
     "the dev part tracked": ("track", BASE, replace(BASE, track=True)),
     "gold paths ranked": ("risks", BASE, replace(BASE, risks=5)),
     "the dev part tracked and scored": ("track", replace(BOTH, track=False), BOTH),
-}
+}  # fmt: skip
 
 #: The field in which the data differ from DATA, a cell that reads it, and the data.
 PARTS: dict[str, tuple[str, Cell, Data]] = {
@@ -111,25 +107,16 @@ PARTS: dict[str, tuple[str, Cell, Data]] = {
     "a label of test": ("test", BASE, replace(DATA, test=changed(DATA.test, 0, "label", "B-X"))),
     "a document in test": ("test", BASE, replace(DATA, test=corpus(4, 1, docs={1: "x"}))),
     "a scored dev part": ("dev", SCORED, replace(DATA, dev=changed(DATA.dev or DATA.test, 4, "word", "y"))),
-    "a tracked dev part": (
-        "dev",
-        TRACKED,
-        replace(DATA, dev=changed(DATA.dev or DATA.test, 4, "label", "O2")),
-    ),
+    "a tracked dev part": ("dev", TRACKED, replace(DATA, dev=changed(DATA.dev or DATA.test, 4, "label", "O2"))),
     "a document in dev": ("dev", SCORED, replace(DATA, dev=corpus(5, 2, docs={2: "x"}))),
     "a dev part to choose on": (
-        "dev",
-        replace(TUNED, folds=0),
+        "dev", replace(TUNED, folds=0),
         replace(DATA, dev=changed(DATA.dev or DATA.test, 4, "word", "y")),
     ),
     "no dev part to score": ("dev", SCORED, replace(DATA, dev=None)),
-    "folds of cross-validation": (
-        "folds",
-        BASE,
-        replace(DATA, folds=2),
-    ),
+    "folds of cross-validation": ("folds", BASE, replace(DATA, folds=2)),
     "no dev part to track": ("dev", TRACKED, replace(DATA, dev=None)),
-}
+}  # fmt: skip
 
 
 def test_every_field_has_a_row() -> None:
@@ -242,12 +229,7 @@ PARAMS = {"max_iter": 3, "l2": 0.5, "average": False}
 #: Pairs of cells and data that are equivalent.
 SAME: dict[str, tuple[Cell, Data, Cell, Data]] = {
     "name of the corpus": (BASE, DATA, replace(BASE, corpus="z"), DATA),
-    "name of the learner": (
-        BASE,
-        DATA,
-        replace(BASE, learner=ComparedLearner("shown otherwise", "crf")),
-        DATA,
-    ),
+    "name of the learner": (BASE, DATA, replace(BASE, learner=ComparedLearner("shown otherwise", "crf")), DATA),
     "defaults said": (BASE, DATA, replace(BASE, learner=parse("crf(l2=0.1)")), DATA),
     "a whole number said as a fraction": (
         replace(BASE, params={"max_iter": 3}),
@@ -263,12 +245,7 @@ SAME: dict[str, tuple[Cell, Data, Cell, Data]] = {
         DATA,
     ),
     "order of tuned parameters": (TUNED, DATA, replace(TUNED, tune=swapped(TUNED.tune)), DATA),
-    "settled or common": (
-        replace(BASE, params={"l2": 0.5}),
-        DATA,
-        replace(BASE, learner=parse("crf(l2=0.5)")),
-        DATA,
-    ),
+    "settled or common": (replace(BASE, params={"l2": 0.5}), DATA, replace(BASE, learner=parse("crf(l2=0.5)")), DATA),
     "a parameter that the learner has not": (BASE, DATA, replace(BASE, params={"average": False}), DATA),
     "threads": (BASE, DATA, replace(BASE, params={"n_jobs": 3}), DATA),
     "what is logged": (BASE, DATA, replace(BASE, params={"verbose": 1}), DATA),
@@ -276,9 +253,7 @@ SAME: dict[str, tuple[Cell, Data, Cell, Data]] = {
     "sentences of no choice": (BASE, DATA, replace(BASE, tune_size=3), DATA),
     "an unused dev part": (BASE, DATA, BASE, replace(DATA, dev=None)),
     "comments, lines, sources": (
-        BASE,
-        DATA,
-        BASE,
+        BASE, DATA, BASE,
         replace(
             DATA,
             train=Corpus(
@@ -287,7 +262,7 @@ SAME: dict[str, tuple[Cell, Data, Cell, Data]] = {
             ),
         ),
     ),
-}
+}  # fmt: skip
 
 
 def test_trials_have_keys_independent_of_the_grid() -> None:

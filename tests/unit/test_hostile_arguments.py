@@ -46,8 +46,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "True": lambda: True,
     "empty list": list,
     "empty tuple": lambda: (),
-    "empty dict": dict,
-    "object": object,
+    "empty dict": dict, "object": object,
     "function": lambda: lambda *_: 1,
     "iterator": lambda: iter([1]),
     "numbers": lambda: [1, math.nan],
@@ -61,7 +60,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "array": lambda: np.zeros(3),
     "matrix": lambda: np.zeros((2, 2)),
     "NumPy's nan": lambda: np.float32("nan"),
-}
+}  # fmt: skip
 #: Valid arguments for each call.
 SOUND = {
     "X": X,

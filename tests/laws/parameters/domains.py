@@ -12,104 +12,6 @@ import tagwise as tw
 
 NAN, INF = math.nan, math.inf
 
-COMMON: dict[str, Any] = {
-    "features": "default",
-    "start_end": True,
-    "min_count": 1,
-    "all_pairs": False,
-    "n_jobs": None,
-    "scoring": None,
-    "random_state": 0,
-    "verbose": 0,
-}
-STOPPING: dict[str, Any] = {"max_iter": 1000, "tol": 1e-5, "window": 10, "patience": 20}
-LIMITS: dict[str, Any] = {"constraints": None, "dictionary": None}
-EPOCHS: dict[str, Any] = {"max_iter": 20, "average": True, "shuffle": True, "patience": 0, "parts": 1}
-
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "crf": {
-        **COMMON,
-        **STOPPING,
-        **LIMITS,
-        "loss": "log",
-        "order": 1,
-        "l1": 0.0,
-        "l2": 0.1,
-        "prior": 0.0,
-        "optimizer": "auto",
-        "device": "cpu",
-        "class_weight": None,
-        "pi": 1.0,
-        "max_length": None,
-        "partial": False,
-    },
-    "perceptron": {
-        **COMMON,
-        **EPOCHS,
-        **LIMITS,
-        "lookback": None,
-        "kernel": None,
-        "mode": "online",
-        "voters": 0,
-    },
-    "mira": {
-        **COMMON,
-        **EPOCHS,
-        **LIMITS,
-        "lookback": None,
-        "k": 4,
-        "cost": "accuracy",
-        "C": None,
-        "augment": False,
-    },
-    "pa": {**COMMON, **EPOCHS, **LIMITS, "variant": 1, "cost": "accuracy", "C": 1.0},
-    "arow": {**COMMON, **EPOCHS, **LIMITS, "r": 1.0, "variance": 1.0, "cost": "accuracy"},
-    "hmsvm": {
-        **COMMON,
-        **LIMITS,
-        "kernel": None,
-        "C": 1.0,
-        "pi": 1.0,
-        "slack": "instance",
-        "rescale": None,
-        "tol": 1e-2,
-        "max_iter": 100,
-        "patience": 0,
-        "shuffle": True,
-        "all_pairs": True,
-    },
-    "boosting": {
-        **COMMON,
-        "max_iter": None,
-        "loss": "exp",
-        "bound": "tight",
-        "over": "wrong",
-        "step": "joint",
-        "features_per_round": 4096,
-        "overlap": True,
-        "candidates": 1.0,
-        "epsilon": None,
-        "max_step": 5.0,
-        "pi": 1.0,
-        "balance": False,
-        "max_length": 5,
-        "every": None,
-        "patience": 0,
-    },
-    "hmm": {
-        "features": "S1",
-        "smoothing": "witten_bell",
-        "overlapping": False,
-        "unknown_words": "suffix",
-        "rare": 2,
-        "start_end": True,
-        "scoring": None,
-        "n_jobs": None,
-        "verbose": 0,
-    },
-    "memm": {**COMMON, **STOPPING, "l1": 0.0, "l2": 0.1, "optimizer": "auto", "class_weight": None},
-}
-
 
 class Domain(NamedTuple):
     """Accepted values as (given, kept), rejected values, and command-line texts as (text, value)."""
@@ -172,16 +74,7 @@ def anything(*values: Any) -> Domain:
     return Domain([(value, value) for value in values], [], [(v, v) for v in values if isinstance(v, str)])
 
 
-FLAGS = (
-    "start_end",
-    "all_pairs",
-    "average",
-    "shuffle",
-    "augment",
-    "overlap",
-    "balance",
-    "overlapping",
-)
+FLAGS = ("start_end", "all_pairs", "average", "shuffle", "augment", "overlap", "balance", "overlapping")
 COUNTS = ("min_count", "window", "parts", "k", "features_per_round", "rare")
 
 DOMAINS: dict[str, Domain] = {
@@ -193,8 +86,7 @@ DOMAINS: dict[str, Domain] = {
     **{name: number(0.0, open_low=True) for name in ("variance", "max_step", "C", "r")},
     **{name: number(0.0, 1.0, open_low=True) for name in ("pi", "candidates")},
     "epsilon": number(0.0, optional=True),
-    "order": at_least(1, 3),
-    "variant": at_least(0, 2),
+    "order": at_least(1, 3), "variant": at_least(0, 2),
     "loss": choice("log", "exp", "pointwise_log", "pointwise_exp"),
     "optimizer": choice("auto", "lbfgs", "cg", "sgd", "owlqn"),
     "device": choice("cpu", "cuda"),
@@ -219,37 +111,18 @@ DOMAINS: dict[str, Domain] = {
     "cost": anything("accuracy", "f1(3)", 1.5),
     "class_weight": Domain(
         [
-            (None, None),
-            ("balanced", "balanced"),
-            ({"x": 2}, {"x": 2.0}),
-            ({}, {}),
-            ({"x": np.float32(0.5)}, {"x": 0.5}),
-            (3, 3.0),
-            (np.float32(0.5), 0.5),
+            (None, None), ("balanced", "balanced"), ({"x": 2}, {"x": 2.0}), ({}, {}),
+            ({"x": np.float32(0.5)}, {"x": 0.5}), (3, 3.0), (np.float32(0.5), 0.5),
         ],
         [
-            "nonsense",
-            0,
-            -1.0,
-            INF,
-            NAN,
-            True,
-            [("x", 2.0)],
-            {"x": 0.0},
-            {"x": -1},
-            {"x": "2"},
-            {"x": INF},
-            {"x": NAN},
-            {"x": True},
+            "nonsense", 0, -1.0, INF, NAN, True, [("x", 2.0)], {"x": 0.0}, {"x": -1}, {"x": "2"}, {"x": INF},
+            {"x": NAN}, {"x": True},
         ],
         [("none", None), ("", None), ("balanced", "balanced"), ('{"x": 2}', {"x": 2.0}), ("2.5", 2.5)],
     ),
     "kernel": Domain(
         [
-            (None, None),
-            ("poly", tw.Poly()),
-            ("rbf", tw.RBF()),
-            ("linear", tw.Kernel("linear")),
+            (None, None), ("poly", tw.Poly()), ("rbf", tw.RBF()), ("linear", tw.Kernel("linear")),
             ("operator:matmul", tw.Kernel("operator:matmul")),
             (operator.matmul, tw.Kernel(operator.matmul)),
             (tw.Poly(3), tw.Poly(3)),
@@ -258,8 +131,7 @@ DOMAINS: dict[str, Domain] = {
         ],
         ["nonsense", "none:", 3, True, [1], {"name": "sigmoid"}, {"degree": 2}, {"name": "rbf", "degree": 2}],
         [
-            ("none", None),
-            ("poly", tw.Poly()),
+            ("none", None), ("poly", tw.Poly()),
             ("poly:degree=3,coef=0.5", tw.Poly(3, 0.5)),
             ("(rbf: gamma=0.5, budget=9)", tw.RBF(0.5, budget=9)),
             ("linear:cache_mb=8", tw.Kernel("linear", cache_mb=8)),
@@ -270,10 +142,7 @@ DOMAINS: dict[str, Domain] = {
     ),
     "dictionary": Domain(
         [
-            (None, None),
-            (1, tw.Dictionary(1)),
-            (5.0, tw.Dictionary(5)),
-            (np.int64(3), tw.Dictionary(3)),
+            (None, None), (1, tw.Dictionary(1)), (5.0, tw.Dictionary(5)), (np.int64(3), tw.Dictionary(3)),
             (tw.Dictionary(2, 0.5), tw.Dictionary(2, share=0.5)),
             ({"min_count": 2, "share": 0.5}, tw.Dictionary(2, share=0.5)),
         ],
@@ -282,10 +151,7 @@ DOMAINS: dict[str, Domain] = {
     ),
     "partial": Domain(
         [
-            (False, False),
-            (True, tw.Partial()),
-            (0, False),
-            (1, tw.Partial()),
+            (False, False), (True, tw.Partial()), (0, False), (1, tw.Partial()),
             (tw.Partial("/"), tw.Partial(separator="/")),
             ({"unknown": "?"}, tw.Partial(unknown="?")),
         ],
@@ -295,38 +161,20 @@ DOMAINS: dict[str, Domain] = {
     "constraints": Domain([(None, None)], ["nonsense", 3], [("none", None), ("", None)]),
     "lookback": Domain(
         [
-            (None, None),
-            ((1, 2), tw.Lookback(1, 2)),
-            ([3, 100], tw.Lookback(3, 100)),
-            ((1, INF), tw.Lookback(p=INF)),
-            ((1, 10**6), tw.Lookback(1, 10**6)),
+            (None, None), ((1, 2), tw.Lookback(1, 2)), ([3, 100], tw.Lookback(3, 100)),
+            ((1, INF), tw.Lookback(p=INF)), ((1, 10**6), tw.Lookback(1, 10**6)),
             ((np.int64(2), 2.0), tw.Lookback(2, 2)),
             (tw.Lookback(document=True), tw.Lookback(1, 1, 128, True)),
             ({"p": "inf", "pool": 9}, tw.Lookback(p=INF, pool=9)),
         ],
+        ["nonsense", (0, 1), (4, 4), (1, 0), (1,), True, 1.5, 2, (1, 1.5), {"q": 2}, {"pool": 1}, {"pool": 1001}],
         [
-            "nonsense",
-            (0, 1),
-            (4, 4),
-            (1, 0),
-            (1,),
-            True,
-            1.5,
-            2,
-            (1, 1.5),
-            {"q": 2},
-            {"pool": 1},
-            {"pool": 1001},
-        ],
-        [
-            ("none", None),
-            ("1,2", tw.Lookback(1, 2)),
-            ("(2, inf)", tw.Lookback(2, INF)),
+            ("none", None), ("1,2", tw.Lookback(1, 2)), ("(2, inf)", tw.Lookback(2, INF)),
             ("1,1:document=true", tw.Lookback(document=True)),
             ("1,inf:pool=9,document=yes", tw.Lookback(p=INF, pool=9, document=True)),
         ],
     ),
-}
+}  # fmt: skip
 
 #: Parameters whose domain differs from those of the same name in other learners.
 OWN: dict[tuple[str, str], Domain] = {
