@@ -153,33 +153,21 @@ def test_golden_training_state_can_be_trained_further(name: str) -> None:
 # --- keys ---------------------------------------------------------------------------------------------------
 
 TEXTS = {
-    "": 0xE173CB3D9EFA2720,
-    "a": 0xA558FB8D9B53BD6B,
-    "w=Oslo": 0xC8ACA679DE828B8A,
-    "word[0]=Oslo": 0xFA346AD9D00D8306,
-    "Ä ö:é\t=": 0x2666236B65D6619D,
-    "名" * 30: 0x0FD7E2CBB2F7134D,
-    "long" * 60: 0x06464E7D85E8A05B,
-}
+    "": 0xE173CB3D9EFA2720, "a": 0xA558FB8D9B53BD6B, "w=Oslo": 0xC8ACA679DE828B8A, "word[0]=Oslo": 0xFA346AD9D00D8306,
+    "Ä ö:é\t=": 0x2666236B65D6619D, "名" * 30: 0x0FD7E2CBB2F7134D, "long" * 60: 0x06464E7D85E8A05B,
+}  # fmt: skip
 TEMPLATES = {
-    "word[0]=Dr.": 0x73A322E0C3E03DB2,
-    "word[0].suffix(3)=Dr.": 0xFD0E2BE6ED4898C8,
-    "word[0].shape=Aa.": 0x9BD01B216834C43D,
-    "word[0].initial=upper": 0xE650424D80193356,
-    "word[0].has_upper?": 0x85E57C5451EDF72E,
-    "word[1].suffix(1)=2": 0xD1D67D40F8D160B0,
-    "near=McCain's-2": 0xF1ABB9C721F7A668,
-    "first": 0x64B7F5DDBF1F60ED,
-    "word[-1].suffix(1)=.": 0x86AD3644FE68CCF2,
+    "word[0]=Dr.": 0x73A322E0C3E03DB2, "word[0].suffix(3)=Dr.": 0xFD0E2BE6ED4898C8,
+    "word[0].shape=Aa.": 0x9BD01B216834C43D, "word[0].initial=upper": 0xE650424D80193356,
+    "word[0].has_upper?": 0x85E57C5451EDF72E, "word[1].suffix(1)=2": 0xD1D67D40F8D160B0,
+    "near=McCain's-2": 0xF1ABB9C721F7A668, "first": 0x64B7F5DDBF1F60ED, "word[-1].suffix(1)=.": 0x86AD3644FE68CCF2,
     "word[0].has_digit?": 0xA9209F74D7D54711,
     'word[0].starts_with("M","L")?': 0x1B41B92B7A7379A7,
-    "tail='s-2": 0xF8BF1C097C4CA9EE,
-    "word[-2]=Dr.": 0x1A6592CE6B97DFDB,
-    "word[0].is_alnum?": 0xD9F2A0836197C295,
+    "tail='s-2": 0xF8BF1C097C4CA9EE, "word[-2]=Dr.": 0x1A6592CE6B97DFDB, "word[0].is_alnum?": 0xD9F2A0836197C295,
     "word[0].is_lower?": 0x69BAD88BCA3F7225,
     "edge: word[0].short_shape=AaAa'a-0": 0x24962E2CF7CBB497,
     "edge: word[-1].suffix(1)=.": 0xCAFEA9F79E08F37B,
-}
+}  # fmt: skip
 DIGEST = "d7bde7ebe2a75e790aa0afeabc79ded21e50f5c67378ded7b5239f4326b8b5c2"
 SENTENCE = ["Dr.", "McCain's-2", "SAW", "1,234", "Straße", "é", "."]
 

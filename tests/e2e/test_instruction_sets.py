@@ -21,15 +21,8 @@ LEVELS = (
 )  # the best of this machine, and forced levels. A missing level falls back to the next lower one
 #: Kinds with their own sums, maxima, lists, kernels and vectors.
 NAMES = [
-    "crf",
-    "crf-edges",
-    "crf-order2",
-    "crf-vectors-words",
-    "hmsvm-rbf",
-    "memm",
-    "mira-history",
-    "perceptron-poly",
-]
+    "crf", "crf-edges", "crf-order2", "crf-vectors-words", "hmsvm-rbf", "memm", "mira-history", "perceptron-poly",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

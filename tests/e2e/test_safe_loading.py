@@ -36,19 +36,11 @@ NAMED: dict[str, tuple[str, Callable[[Forgery, str], Any], str]] = {
         lambda f, path: f.set("features", to={"kind": "function", "function": path}),
         "predict",
     ),
-    "a part of features": (
-        "crf-sum",
-        lambda f, path: f.set("features", "parts", 2, "function", to=path),
-        "predict",
-    ),
+    "a part of features": ("crf-sum", lambda f, path: f.set("features", "parts", 2, "function", to=path), "predict"),
     "kernel": ("perceptron-own", lambda f, path: f.set("kernel", "function", to=path), "predict"),
-    "kernel's parameter": (
-        "perceptron-own",
-        lambda f, path: f.set("meta", "params", "kernel", to=path),
-        "fit",
-    ),
+    "kernel's parameter": ("perceptron-own", lambda f, path: f.set("meta", "params", "kernel", to=path), "fit"),
     "cost": ("mira", lambda f, path: f.set("meta", "params", "cost", to=path), "fit"),
-}
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -22,15 +22,9 @@ from . import samples
 
 #: Bob Jenkins' hash of names including their NUL.
 HASHES = {
-    "": 0x8BA9414B,
-    "X": 0xA5D829B7,
-    "a": 0x42B17671,
-    "b": 0xD98F2820,
-    "O": 0xC87780E6,
-    "B-LOC": 0x658F10E4,
-    "é": 0x8A4CE77C,
-    "word.lower=rainbow": 0xC6C27365,
-}
+    "": 0x8BA9414B, "X": 0xA5D829B7, "a": 0x42B17671, "b": 0xD98F2820, "O": 0xC87780E6, "B-LOC": 0x658F10E4,
+    "é": 0x8A4CE77C, "word.lower=rainbow": 0xC6C27365,
+}  # fmt: skip
 
 
 def lcrf() -> bytes:
@@ -287,21 +281,12 @@ def test_truncated_and_extended_files_are_rejected(format: str, damage: str, tmp
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (b"#mdl#2", b"#mdl#3"),
-        (b"#mdl#2#9", b"#mdl#2#8"),
-        (b"11=", b"12="),
-        (b"0=0x1p-1", b"1=0x1p-1"),
-        (b"9:u00:sheep", b"9:x00:sheep"),
-        (b"6:u01:dt", b"8:u01:_x-1"),
-        (b"6:u01:dt", b"99999999999:u01:dt"),
-        (b"#qrk#5", b"#qrk#99999999999999"),
-        (b"1:N,", b"0:,"),
-        (b"0x1p+1", b"nan"),
-        (b"0x1p+1", b"0x1p+999"),
-        (b"%x[0,0]", b"%q[0,0]"),
-        (b"\n1:b,", b"\r\n1:b,"),
+        (b"#mdl#2", b"#mdl#3"), (b"#mdl#2#9", b"#mdl#2#8"), (b"11=", b"12="), (b"0=0x1p-1", b"1=0x1p-1"),
+        (b"9:u00:sheep", b"9:x00:sheep"), (b"6:u01:dt", b"8:u01:_x-1"), (b"6:u01:dt", b"99999999999:u01:dt"),
+        (b"#qrk#5", b"#qrk#99999999999999"), (b"1:N,", b"0:,"), (b"0x1p+1", b"nan"), (b"0x1p+1", b"0x1p+999"),
+        (b"%x[0,0]", b"%q[0,0]"), (b"\n1:b,", b"\r\n1:b,"),
     ],
-)
+)  # fmt: skip
 def test_every_wapiti_check_rejects_a_file(old: bytes, new: bytes) -> None:
     """Each check of the format, with a file that only this check rejects."""
     from tagwise.model.formats.chain import parts_of

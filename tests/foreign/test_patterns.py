@@ -156,17 +156,8 @@ def test_label_pair_patterns() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "x:%x[0,0]",
-        "u:%q[0,0]",
-        "u:%x[0]",
-        'u:%t[0,0,"a]',
-        "u:%t[0,0]",
-        'u:%m[0,0,"*a"]',
-        "u:%x[0,0",
-        "u:100%",
-    ],
-)
+    ["x:%x[0,0]", "u:%q[0,0]", "u:%x[0]", 'u:%t[0,0,"a]', "u:%t[0,0]", 'u:%m[0,0,"*a"]', "u:%x[0,0", "u:100%"],
+)  # fmt: skip
 def test_invalid_wapiti_patterns_are_reported_by_line(text: str) -> None:
     """The error gives the line number."""
     with pytest.raises(TemplateError, match="line 1"):

@@ -233,16 +233,9 @@ def _work() -> Path:
 
 #: Features that a folder may name, and files they would read.
 FEATURES = (
-    "default+gazetteer:/dev/zero",
-    "gazetteer:/etc/passwd",
-    "/etc/passwd",
-    "template:/dev/stdin",
-    "function:os:getcwd",
-    "S2",
-    "nonsense",
-    "word[",
-    "regex:x=((((",
-)
+    "default+gazetteer:/dev/zero", "gazetteer:/etc/passwd", "/etc/passwd", "template:/dev/stdin",
+    "function:os:getcwd", "S2", "nonsense", "word[", "regex:x=((((",
+)  # fmt: skip
 
 
 def labelling(rng: random.Random, folder: Path) -> tuple[str, Callable[[], str]]:

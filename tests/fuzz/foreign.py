@@ -16,23 +16,9 @@ from .readers import mutated
 
 NUMBERS = (0, 1, 2, 3, 7, 48, 255, 256, 2072, 2**16 - 1, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 8)
 WORDS = (
-    b"0",
-    b"1",
-    b"9" * 18,
-    b"-1",
-    b":",
-    b",",
-    b"=",
-    b"#",
-    b"\n",
-    b"\n\n",
-    b"nan",
-    b"inf",
-    b"0x1p+5000",
-    b"%x[",
-    b"u",
+    b"0", b"1", b"9" * 18, b"-1", b":", b",", b"=", b"#", b"\n", b"\n\n", b"nan", b"inf", b"0x1p+5000", b"%x[", b"u",
     b"B",
-)
+)  # fmt: skip
 
 
 def renumbered(rng: random.Random, data: bytes) -> bytes:

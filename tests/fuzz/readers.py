@@ -22,20 +22,9 @@ TEXTS = {
 }
 ODD = [
     *[b"\0", b"\r", b"\n", b"\r\n", b"\t", b" ", b"\n\n\n", b"\x1c", b"\x85", b"\xe2\x80\xa8"],
-    *[
-        b"\xff",
-        b"\xc3",
-        b"\xed\xa0\x80",
-        b"\xef\xbb\xbf",
-        b"\x1f\x8b",
-        b"9" * 30,
-        b"1-2\t",
-        b"1.1",
-        b"-",
-        b"_",
-    ],
+    *[b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\x1f\x8b", b"9" * 30, b"1-2\t", b"1.1", b"-", b"_"],
     *[b"#", b"# newdoc\n", b"-DOCSTART-", b'"', b"{", b"]", b"\\ud800", b"1e999", b"null"],
-]
+]  # fmt: skip
 
 
 def mutated(rng: random.Random, data: bytes) -> bytes:
@@ -85,21 +74,9 @@ TEMPLATES = (
     "U00:%x[-1,0]\nU01:%x[0,0]/%x[1,1]\nB\n",
 )
 PARTS = (
-    b"..",
-    b"[",
-    b"]",
-    b"(",
-    b")",
-    b"&",
-    b"?",
-    b"word",
-    b"-9223372036854775808",
-    b"9" * 25,
-    b",",
-    b"edge:",
-    b"%x[",
+    b"..", b"[", b"]", b"(", b")", b"&", b"?", b"word", b"-9223372036854775808", b"9" * 25, b",", b"edge:", b"%x[",
     b"\n",
-)
+)  # fmt: skip
 
 
 def parse_damaged(rng: random.Random) -> str:

@@ -12,27 +12,15 @@ from .valid_paths import Path, Rule
 
 # A sentence never begins with a Q and never ends inside a P. A Q has two or more tokens, and there is at most one P.
 X = [
-    ["ann", "the", "big", "bay"],
-    ["ann", "lee", "the"],
-    ["the", "big", "bay", "the"],
-    ["bo", "the"],
-    ["the", "ann", "lee", "bay"],
-    ["the", "bay"],
-    ["lee"],
-    ["bo", "lee", "big", "bay"],
-]
+    ["ann", "the", "big", "bay"], ["ann", "lee", "the"], ["the", "big", "bay", "the"], ["bo", "the"],
+    ["the", "ann", "lee", "bay"], ["the", "bay"], ["lee"], ["bo", "lee", "big", "bay"],
+]  # fmt: skip
 
 
 Y = [
-    ["B-P", "O", "B-Q", "I-Q"],
-    ["B-P", "I-P", "O"],
-    ["O", "B-Q", "I-Q", "O"],
-    ["B-P", "O"],
-    ["O", "B-P", "I-P", "O"],
-    ["O", "O"],
-    ["O"],
-    ["B-P", "I-P", "B-Q", "I-Q"],
-]
+    ["B-P", "O", "B-Q", "I-Q"], ["B-P", "I-P", "O"], ["O", "B-Q", "I-Q", "O"], ["B-P", "O"], ["O", "B-P", "I-P", "O"],
+    ["O", "O"], ["O"], ["B-P", "I-P", "B-Q", "I-Q"],
+]  # fmt: skip
 
 
 TEST = [["bay", "ann", "lee", "big"], ["bo", "the", "bo"], ["new", "ann"], ["bay"]]

@@ -23,16 +23,9 @@ from .corpora import Corpus
 from .reference.optimum import Paths, loss, newton, paths_of
 
 KINDS = (
-    "plain",
-    "repeated 30",
-    "repeated 300",
-    "one token",
-    "one label",
-    "weights",
-    "conflicting",
-    "forbidden",
+    "plain", "repeated 30", "repeated 300", "one token", "one label", "weights", "conflicting", "forbidden",
     "unseen label",
-)
+)  # fmt: skip
 PENALTIES = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
 TOLERANCES = (1e-2, 1e-3, 1e-5, 1e-7, 1e-11)
 

@@ -76,21 +76,9 @@ def test_texts_with_spans_round_trip(texts: list[tuple[list[str], int]], format:
 
 
 MEMBERS = (
-    *(
-        "text",
-        "data",
-        "label",
-        "labels",
-        "entities",
-        "spans",
-        "tokens",
-        "annotations",
-        "result",
-        "value",
-        "start",
-    ),
+    *("text", "data", "label", "labels", "entities", "spans", "tokens", "annotations", "result", "value", "start"),
     *("end", "id", "answer", "start_offset", "end_offset", "ner_tags", "newdoc", "scheme", "comments"),
-)
+)  # fmt: skip
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 20) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(MEMBERS), inner, max_size=4),

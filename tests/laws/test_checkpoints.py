@@ -201,14 +201,8 @@ def test_checkpoint_intervals_in_time(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("every", "expected"),
-    [
-        (7, (7, None)),
-        ("7", (7, None)),
-        ("30s", (None, 30.0)),
-        ("1.5m", (None, 90.0)),
-        ("2 h", (None, 7200.0)),
-    ],
-)
+    [(7, (7, None)), ("7", (7, None)), ("30s", (None, 30.0)), ("1.5m", (None, 90.0)), ("2 h", (None, 7200.0))],
+)  # fmt: skip
 def test_intervals_are_parsed(every: int | str, expected: tuple[int | None, float | None]) -> None:
     assert Checkpoint("c", every=every).interval() == expected
 

@@ -260,16 +260,10 @@ def test_invalid_specifications_are_rejected() -> None:
 @pytest.mark.parametrize(
     ("m", "p", "endless", "good"),
     [
-        (0, 1, False, False),
-        (1, 0, False, False),
-        (1, 1, False, True),
-        (3, 1000, False, True),
-        (3, 100_000, False, True),
-        (3, 2**28, False, False),
-        (1, 1, True, False),
-        (1, 2, True, True),
+        (0, 1, False, False), (1, 0, False, False), (1, 1, False, True), (3, 1000, False, True),
+        (3, 100_000, False, True), (3, 2**28, False, False), (1, 1, True, False), (1, 2, True, True),
     ],
-)
+)  # fmt: skip
 def test_limits_of_cells_and_distances(m: int, p: int, endless: bool, good: bool) -> None:
     """A cell has 1 to 3 labels. Any distance whose weights fit is valid. Endless history needs a shared table."""
     if good:
@@ -282,17 +276,11 @@ def test_limits_of_cells_and_distances(m: int, p: int, endless: bool, good: bool
 @pytest.mark.parametrize(
     ("n", "starts", "match"),
     [
-        (0, [], None),
-        (1, [], "begins outside the 1 sentences"),
-        (2, [], "begins outside the 2 sentences"),
-        (1, [0], None),
-        (1, [1], "begin at 0"),
-        (2, [0, 1], None),
-        (2, [0, 2], "begins outside the 2 sentences"),
-        (2, [0, 0], "ascending"),
-        (2, [0, 1, 1], "ascending"),
+        (0, [], None), (1, [], "begins outside the 1 sentences"), (2, [], "begins outside the 2 sentences"),
+        (1, [0], None), (1, [1], "begin at 0"), (2, [0, 1], None), (2, [0, 2], "begins outside the 2 sentences"),
+        (2, [0, 0], "ascending"), (2, [0, 1, 1], "ascending"),
     ],
-)
+)  # fmt: skip
 def test_document_starts_are_checked(n: int, starts: list[int], match: str | None) -> None:
     """The first document starts at the first sentence, the others at later existing ones."""
     case = Case(1, 3, 1, 2, document=True)

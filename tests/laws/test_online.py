@@ -391,17 +391,11 @@ def test_values_outside_their_domain_are_rejected() -> None:
 @pytest.mark.parametrize(
     ("part", "value", "good"),
     [
-        ("variance", 0.0, False),
-        ("variance", -1.0, False),
-        ("variance", 1e-300, True),
-        ("variance", np.inf, False),
-        ("sums", np.nan, False),
-        ("weights", np.inf, False),
-        ("steps", -1.0, False),
-        ("steps", np.inf, False),
+        ("variance", 0.0, False), ("variance", -1.0, False), ("variance", 1e-300, True), ("variance", np.inf, False),
+        ("sums", np.nan, False), ("weights", np.inf, False), ("steps", -1.0, False), ("steps", np.inf, False),
         ("steps", 0.0, True),
     ],
-)
+)  # fmt: skip
 def test_invalid_training_states_are_rejected(part: str, value: float, good: bool) -> None:
     """Numbers must be finite, steps at least 0, variances above 0."""
     n = native(corpus(1, 3, n=5))

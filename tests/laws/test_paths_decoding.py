@@ -288,21 +288,14 @@ TEXT_KEYS = [
 ]
 CRFPP_KEYS = [("U0:_B-2/The", "0xe40da607763a9194"), ("U0:_B-1/dog", "0x4fa519381c2db55a")]
 TEMPLATE_KEYS = [
-    ("word[0]=The", "0xa9f905fe42eca41"),
-    ("word[0].suffix(1)=e", "0x93b1671fdf31bca1"),
-    ("word[0].suffix(2)=he", "0xce6f1534050f1bbe"),
-    ("word[0].suffix(3)=The", "0x1944024745214863"),
-    ("word[0].shape=Aaa", "0xdc9b0efee612ad8e"),
-    ("word[1]=dog", "0x4ef26aee39c99d0b"),
+    ("word[0]=The", "0xa9f905fe42eca41"), ("word[0].suffix(1)=e", "0x93b1671fdf31bca1"),
+    ("word[0].suffix(2)=he", "0xce6f1534050f1bbe"), ("word[0].suffix(3)=The", "0x1944024745214863"),
+    ("word[0].shape=Aaa", "0xdc9b0efee612ad8e"), ("word[1]=dog", "0x4ef26aee39c99d0b"),
     ("word[0].lower=the & word[1].lower=dog", "0xfdcea1eb6d462b41"),
-    ("bias", "0xc0d0592dba4070b6"),
-    ("word[-1]=The", "0x2eb68129c18d60c4"),
-    ("word[0]=dog", "0x37e6474e483dea73"),
-    ("word[0].suffix(1)=g", "0x192055f2d19c6812"),
-    ("word[0].suffix(2)=og", "0x7d4042e0602f3072"),
-    ("word[0].suffix(3)=dog", "0x42e3b1b599d6b5d4"),
-    ("word[0].shape=aaa", "0x9ac967f2822d5650"),
-]
+    ("bias", "0xc0d0592dba4070b6"), ("word[-1]=The", "0x2eb68129c18d60c4"), ("word[0]=dog", "0x37e6474e483dea73"),
+    ("word[0].suffix(1)=g", "0x192055f2d19c6812"), ("word[0].suffix(2)=og", "0x7d4042e0602f3072"),
+    ("word[0].suffix(3)=dog", "0x42e3b1b599d6b5d4"), ("word[0].shape=aaa", "0x9ac967f2822d5650"),
+]  # fmt: skip
 
 
 def test_locked_vocabulary_finds_runs_and_single_attributes() -> None:

@@ -427,16 +427,11 @@ FORMATS: dict[str, tuple[dict[str, bool], dict[str, Any], dict[str, Any]]] = {
     ),
     "conllu": (
         {"columns": True, "documents": True, "comments": True, "meta": False},
-        {},
-        {"columns": ("word", "lemma", "upos")},
+        {}, {"columns": ("word", "lemma", "upos")},
     ),
-    "jsonl": (
-        {"columns": True, "documents": True, "comments": True, "meta": True},
-        {},
-        {"label": "upos"},
-    ),
+    "jsonl": ({"columns": True, "documents": True, "comments": True, "meta": True}, {}, {"label": "upos"}),
     "text": ({"columns": False, "documents": False, "comments": False, "meta": False}, {}, {}),
-}
+}  # fmt: skip
 CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "plain": lambda b: b,
     "BOM": lambda b: b"\xef\xbb\xbf" + b,

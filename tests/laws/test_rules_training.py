@@ -462,13 +462,8 @@ OUTSIDE: dict[str, tuple[Any, list[str], str]] = {
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [
-        (name, kind)
-        for name in LEARNERS
-        for kind in OUTSIDE
-        if kind != "once" or not name.startswith(NOT_ONCE)
-    ],
-)
+    [(name, kind) for name in LEARNERS for kind in OUTSIDE if kind != "once" or not name.startswith(NOT_ONCE)],
+)  # fmt: skip
 def test_gold_labels_outside_the_constraints_are_reported(name: str, kind: str) -> None:
     """The error names the sentence, and its line if the corpus has lines. Training stops."""
     given, bad, message = OUTSIDE[kind]

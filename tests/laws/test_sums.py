@@ -42,20 +42,11 @@ def lengths(sentence: Any) -> list[dict[str, Any]]:
 
 #: Parts of every kind. Templates that read a mark are used only in sums with it.
 PARTS: dict[str, Any] = {
-    "S1": "S1",
-    "default": "default",
-    "template": "word[0]\nword[-1] & word[0]\n",
-    "padded": "pad:\nword[-1]\nword[1]\n",
-    "edges": EDGES,
-    "rare": RARE,
-    "crfpp": "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,0]\nB\n",
-    "shapes": shapes,
-    "lengths": lengths,
-    "cities": CITIES,
-    "year": YEAR,
-    "names": NAMES,
-    "classes": CLASSES,
-}
+    "S1": "S1", "default": "default", "template": "word[0]\nword[-1] & word[0]\n",
+    "padded": "pad:\nword[-1]\nword[1]\n", "edges": EDGES, "rare": RARE,
+    "crfpp": "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,0]\nB\n", "shapes": shapes, "lengths": lengths, "cities": CITIES,
+    "year": YEAR, "names": NAMES, "classes": CLASSES,
+}  # fmt: skip
 
 
 def attributes(recipe: Recipe, sentences: Any) -> list[list[set[str]]]:
@@ -167,34 +158,18 @@ def test_sums_can_be_written_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ("spec", "error", "message"),
     [
         (lambda: tw.Features(), tw.exceptions.ParameterError, "no part"),
-        (
-            lambda: tw.Features("S1") + 3,
-            tw.exceptions.ParameterError,
-            "3 of type int cannot be part of features",
-        ),
+        (lambda: tw.Features("S1") + 3, tw.exceptions.ParameterError, "3 of type int cannot be part of features"),
         (lambda: tw.Features("S1", "attributes"), tw.exceptions.ParameterError, "cannot be part of a sum"),
         (lambda: tw.Features("S1", "sufix"), tw.exceptions.TemplateError, "no feature set 'sufix'"),
         (lambda: tw.Features("S1", "word[0].sufix(2)"), tw.exceptions.TemplateError, "did you mean 'suffix'"),
         (lambda: "S1" + CITIES + "citis[0]", tw.exceptions.TemplateError, 'no column "citis"'),
-        (
-            lambda: CITIES + tw.Regex("cities", "x"),
-            tw.exceptions.TemplateError,
-            "several columns are named 'cities'",
-        ),
-        (
-            lambda: "S1" + tw.Regex("word", "x"),
-            tw.exceptions.TemplateError,
-            "several columns are named 'word'",
-        ),
+        (lambda: CITIES + tw.Regex("cities", "x"), tw.exceptions.TemplateError, "several columns are named 'cities'"),
+        (lambda: "S1" + tw.Regex("word", "x"), tw.exceptions.TemplateError, "several columns are named 'word'"),
         (lambda: "regex:[0-9]", tw.exceptions.ParameterError, "expected regex:NAME=PATTERN"),
         (lambda: "gazetteer:no.such.file", tw.exceptions.TemplateError, "no.such.file: cannot be read"),
         (lambda: tw.Gazetteer(["a"]), tw.exceptions.ParameterError, "need a name"),
         (lambda: tw.Gazetteer([], name="g"), tw.exceptions.ParameterError, "no entries"),
-        (
-            lambda: tw.Gazetteer(["a", " "], name="g"),
-            tw.exceptions.ParameterError,
-            "entry 1 .* is not a name",
-        ),
+        (lambda: tw.Gazetteer(["a", " "], name="g"), tw.exceptions.ParameterError, "entry 1 .* is not a name"),
         (lambda: tw.Gazetteer([b"a"], name="g"), tw.exceptions.ParameterError, "entry 0"),
         (lambda: tw.Gazetteer([["a", 3]], name="g"), tw.exceptions.ParameterError, "entry 0"),
         (lambda: tw.Gazetteer(["a " * 101], name="g"), tw.exceptions.ParameterError, "1 to 100 tokens"),
@@ -204,7 +179,7 @@ def test_sums_can_be_written_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (lambda: tw.Regex("r", "(a"), tw.exceptions.TemplateError, "Regex r: .*unclosed group"),
         (lambda: tw.Regex("r", b"a"), tw.exceptions.ParameterError, "is not a pattern"),  # type: ignore[arg-type]
     ],
-)
+)  # fmt: skip
 def test_invalid_sums_are_rejected(spec: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         resolve(spec(), ["word"])

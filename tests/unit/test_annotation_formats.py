@@ -47,22 +47,16 @@ OBJECTS: list[tuple[str, dict[str, Any]]] = [
     ("doccano", {"id": 1, "text": TEXT, "label": [list(s) for s in SPANS]}),
     ("doccano", {"id": 1, "text": TEXT, "labels": [list(s) for s in SPANS]}),
     ("doccano", {"id": 1, "data": TEXT, "label": [list(s) for s in SPANS]}),
-    (
-        "doccano",
-        {"text": TEXT, "entities": [{"start_offset": s, "end_offset": e, "label": y} for s, e, y in SPANS]},
-    ),
+    ("doccano", {"text": TEXT, "entities": [{"start_offset": s, "end_offset": e, "label": y} for s, e, y in SPANS]}),
     ("label-studio", task()),
     ("label-studio", {"data": {"body": TEXT}, "completions": task()["annotations"]}),
-    (
-        "label-studio",
-        {"text": TEXT, "id": 1, "label": [{"start": s, "end": e, "labels": [y]} for s, e, y in SPANS]},
-    ),
+    ("label-studio", {"text": TEXT, "id": 1, "label": [{"start": s, "end": e, "labels": [y]} for s, e, y in SPANS]}),
     ("prodigy", PRODIGY),
     ("prodigy", {"text": TEXT, "spans": PRODIGY["spans"], "answer": "accept"}),
     ("spans", {"text": TEXT, "spans": [{"start": s, "end": e, "label": y} for s, e, y in SPANS]}),
     ("jsonl", {"tokens": TOKENS, "ner_tags": LABELS}),
     ("jsonl", {"tokens": TOKENS, "tags": LABELS}),
-]
+]  # fmt: skip
 
 
 def run(*args: object, text: str | None = None) -> Result:
@@ -110,23 +104,15 @@ def test_formats_round_trip(format: str, labels: list[str] | None, tmp_path: Pat
 @pytest.mark.parametrize(
     "line",
     [
-        "{",
-        "[1]",
-        "3",
-        '"a"',
-        "null",
-        '{"text": 3}',
-        '{"data": 3}',
+        "{", "[1]", "3", '"a"', "null", '{"text": 3}', '{"data": 3}',
         '{"text": "a b", "label": 3, "spans": 3, "tokens": 3, "annotations": 3}',
         '{"data": {"text": "a b"}, "annotations": [3]}',
-        '{"data": {"text": "a b"}, "annotations": [{"result": [3]}]}',
-        '{"data": {}, "annotations": []}',
+        '{"data": {"text": "a b"}, "annotations": [{"result": [3]}]}', '{"data": {}, "annotations": []}',
         '{"text": "\\ud800", "label": []}',
-        '{"text": "a", "newdoc": 3, "tokens": [{"start": 0, "end": 1}], "label": [], "spans": []}',
-        "[" * 100_000,
+        '{"text": "a", "newdoc": 3, "tokens": [{"start": 0, "end": 1}], "label": [], "spans": []}', "[" * 100_000,
         '{"a":' * 100_000,
     ],
-)
+)  # fmt: skip
 def test_malformed_objects_are_reported_by_line(format: str, line: str) -> None:
     """Other types than expected raise a CorpusError with the line, never another exception."""
     good = {

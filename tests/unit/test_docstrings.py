@@ -18,18 +18,10 @@ from tagwise.estimators import LEARNERS
 X, Y = [["the", "cat", "sleeps"], ["a", "dog", "barks"]], [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
 #: Results and functions that are public in their packages.
 MORE = (
-    "apps.pretrained.TaggerInfo",
-    "corpus.corpus_of",
-    "corpus.to_series",
-    "estimators.RegularizationPath",
-    "estimators.documents.spacy_component",
-    "estimators.regularization_path",
-    "evaluation.Calibration",
-    "evaluation.Report",
-    "evaluation.calibration",
-    "evaluation.find_errors",
-    "model.Model",
-)
+    "apps.pretrained.TaggerInfo", "corpus.corpus_of", "corpus.to_series", "estimators.RegularizationPath",
+    "estimators.documents.spacy_component", "estimators.regularization_path", "evaluation.Calibration",
+    "evaluation.Report", "evaluation.calibration", "evaluation.find_errors", "model.Model",
+)  # fmt: skip
 #: Maximum number of words of the help of a parameter, which is one paragraph on the command line.
 MOST_WORDS = 45
 

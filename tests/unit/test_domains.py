@@ -26,17 +26,11 @@ from tagwise.base.domains import (
 @pytest.mark.parametrize(
     ("domain", "given", "value"),
     [
-        (Integer(1), 3.0, 3),
-        (Integer(1), np.int64(3), 3),
-        (Integer(1), Decimal(3), 3),
-        (Real(), np.float32(0.5), 0.5),
-        (Real(), Decimal("0.5"), 0.5),
-        (Flag(), 1, True),
-        (Flag(), np.bool_(False), False),
-        (Text(), np.str_("a"), "a"),
-        (Choice(("a",)), np.str_("a"), "a"),
+        (Integer(1), 3.0, 3), (Integer(1), np.int64(3), 3), (Integer(1), Decimal(3), 3),
+        (Real(), np.float32(0.5), 0.5), (Real(), Decimal("0.5"), 0.5), (Flag(), 1, True),
+        (Flag(), np.bool_(False), False), (Text(), np.str_("a"), "a"), (Choice(("a",)), np.str_("a"), "a"),
     ],
-)
+)  # fmt: skip
 def test_convert_accepts_equal_values_and_check_does_not(domain: Domain, given: Any, value: Any) -> None:
     """A file with 3.0 for 3 or 1 for true is refused, but a caller may pass these."""
     with pytest.raises(DomainError, match=r"^x: expected"):

@@ -217,10 +217,7 @@ def test_conllu_names() -> None:
         ("1\tHi\n", r"<stream>:1: 2 columns in '1\\tHi', expected the 10 of CoNLL-U"),
         ("Hi\n", r"<stream>:1: 1 column in 'Hi', expected the 10"),
         (ROW.replace("\thi\t", "\t\t"), "<stream>:1: an empty value in column lemma of"),
-        (
-            ROW.replace("1", "2", 1),
-            r"<stream>:1: id '2' after token 0\. Number the tokens of each sentence 1, 2",
-        ),
+        (ROW.replace("1", "2", 1), r"<stream>:1: id '2' after token 0\. Number the tokens of each sentence 1, 2"),
         (
             ROW + ROW,
             r"<stream>:2: id '1' after token 1\. .*\(here 2\)\. A multiword token is 2-3, an empty node 1\.1",
@@ -229,12 +226,9 @@ def test_conllu_names() -> None:
         ("1-3" + ROW[1:] + ROW, "<stream>:1: a multiword token up to 3 in a sentence of 1 tokens"),
         ("0.2" + ROW[1:] + "0.1" + ROW[1:] + ROW, r"<stream>:2: id '0\.1' after token 0"),
         (("0.1" + ROW[1:]) * 2 + ROW, r"<stream>:2: id '0\.1' after token 0"),
-        (
-            "".join(number + ROW[1:] for number in ("1-2", "1", "2-3", "2", "3")),
-            "<stream>:3: id '2-3' after token 1",
-        ),
+        ("".join(number + ROW[1:] for number in ("1-2", "1", "2-3", "2", "3")), "<stream>:3: id '2-3' after token 1"),
     ],
-)
+)  # fmt: skip
 def test_malformed_conllu_rows_are_reported_by_line(text: str, message: str) -> None:
     """The error gives the number of each faulty line."""
     refused(message, lambda: tw.read(stream(text), "conllu"))

@@ -101,19 +101,10 @@ def test_numpy_labels_become_python_objects(given: Any, wanted: list[list[Any]])
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (
-            [["a", "b"], ["a", 1]],
-            r"sentence 1, token 1: the label 1 is int, but 'a' of sentence 0, token 0 is str",
-        ),
-        (
-            [[1, 2], [1, True]],
-            r"sentence 1, token 1: the label True is bool, but 1 of sentence 0, token 0 is int",
-        ),
+        ([["a", "b"], ["a", 1]], r"sentence 1, token 1: the label 1 is int, but 'a' of sentence 0, token 0 is str"),
+        ([[1, 2], [1, True]], r"sentence 1, token 1: the label True is bool, but 1 of sentence 0, token 0 is int"),
         ([[1, 2], [1.5, 2]], r"sentence 1, token 0: the label 1.5 is float, but 1 of sentence 0"),
-        (
-            [["a", "b"], [b"a", "b"]],
-            r"sentence 1, token 0: the label b'a' is bytes, expected a string, an integer",
-        ),
+        ([["a", "b"], [b"a", "b"]], r"sentence 1, token 0: the label b'a' is bytes, expected a string, an integer"),
         ([["a", "b"], [object, "b"]], r"sentence 1, token 0: the label <class 'object'> is type"),
         ([[0.5, 1.5], [float("nan"), 0.5]], r"sentence 1, token 0: the label is nan"),
         ([["a", "b"], ["a", np.float64("nan")]], r"sentence 1, token 1: the label is nan"),
@@ -122,7 +113,7 @@ def test_numpy_labels_become_python_objects(given: Any, wanted: list[list[Any]])
         (["ab", "ab"], r"sentence 0 \(y\[0\]\) is a string, expected a list of labels"),
     ],
     ids=str,
-)
+)  # fmt: skip
 @pytest.mark.parametrize("learner", ["crf", "perceptron", "hmm"])
 def test_mixed_and_unsupported_types_are_rejected(learner: str, y: Any, message: str) -> None:
     with pytest.raises(tw.exceptions.CorpusError, match=message):

@@ -27,17 +27,9 @@ OPTIONS: dict[str, tuple[Any, Option, str]] = {
         "Poly(degree=3, coef=0.5, gamma=2.0, form='rows', cache_mb=8, budget=9)",
     ),
     "rbf": (KERNEL, tw.RBF(0.5, cache_mb=8, budget=9), "RBF(gamma=0.5, cache_mb=8, budget=9)"),
-    "linear": (
-        KERNEL,
-        tw.Kernel("linear", cache_mb=8, budget=9),
-        "Kernel(function='linear', cache_mb=8, budget=9)",
-    ),
-    "function": (
-        KERNEL,
-        tw.Kernel("a:b", cache_mb=8, budget=9),
-        "Kernel(function='a:b', cache_mb=8, budget=9)",
-    ),
-}
+    "linear": (KERNEL, tw.Kernel("linear", cache_mb=8, budget=9), "Kernel(function='linear', cache_mb=8, budget=9)"),
+    "function": (KERNEL, tw.Kernel("a:b", cache_mb=8, budget=9), "Kernel(function='a:b', cache_mb=8, budget=9)"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OPTIONS)

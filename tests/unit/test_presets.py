@@ -35,13 +35,8 @@ from tests.cli.options import DEV, TEST, TRAIN
 
 KNOWN = {"one": (TRAIN, DEV, TEST), "two": (TRAIN[:9], None, TEST[:5])}
 BASE = Preset(
-    "bundled",
-    "A small one.",
-    corpora=("one",),
-    learners=("perceptron",),
-    features=("S1",),
-    params={"max_iter": 3},
-)
+    "bundled", "A small one.", corpora=("one",), learners=("perceptron",), features=("S1",), params={"max_iter": 3},
+)  # fmt: skip
 
 
 def of_cells(read: Callable[[Cell], Any]) -> Callable[[Preset], list[Any]]:

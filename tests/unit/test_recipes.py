@@ -24,21 +24,16 @@ LABELLED = Corpus([Sentence({"form": ["a", "b"], "pos": ["N", "V"], "ner": ["X",
     [
         (LABELLED, ("form", "pos"), {"columns": ["form", "pos", "ner"], "label": "ner"}),
         (list(LABELLED), ("form", "pos"), {"columns": ["form", "pos", "ner"], "label": "ner"}),
+        (Corpus.from_lists([["a"]]), ("word",), {"columns": ["word", "label"], "label": "label"}),
         (
-            Corpus.from_lists([["a"]]),
-            ("word",),
-            {"columns": ["word", "label"], "label": "label"},
-        ),
-        (
-            [{"word": ["a"], "label": ["N"]}],
-            ("word", "label"),
+            [{"word": ["a"], "label": ["N"]}], ("word", "label"),
             {"columns": ["word", "label", "gold"], "label": "gold"},
         ),
         ([["a", "b"]], ("word",), {"columns": ["word", "label"], "label": "label"}),
         ([], ("word",), {"columns": ["word", "label"], "label": "label"}),
     ],
     ids=["corpus", "sentences", "unlabelled", "mappings", "tokens", "nothing"],
-)
+)  # fmt: skip
 def test_feature_columns_exclude_the_label(X: Any, columns: tuple[str, ...], of_file: dict[str, Any]) -> None:
     """All columns but the label. A file with more columns is read with an unused name for its labels."""
     assert columns_of(X) == columns

@@ -131,13 +131,8 @@ def test_intervals_average_over_seeds() -> None:
 
 @pytest.mark.parametrize(
     ("lows", "highs", "begin"),
-    [
-        ([0.0, 1.0], [2.0, 3.0], 0),
-        ([20.0, 60.0], [25.0, 65.0], 0),
-        ([81.0], [86.0], 80),
-        ([95.1], [95.9], 95),
-    ],
-)
+    [([0.0, 1.0], [2.0, 3.0], 0), ([20.0, 60.0], [25.0, 65.0], 0), ([81.0], [86.0], 80), ([95.1], [95.9], 95)],
+)  # fmt: skip
 def test_bar_axis_begins_at_zero_or_is_cut(lows: list[float], highs: list[float], begin: float) -> None:
     """Bars begin at zero unless that would make them look alike. A cut is at a round number below all intervals."""
     found, end = bar_axis(lows, highs)

@@ -95,22 +95,17 @@ def test_a_header_of_unusual_names_is_recognized_if_it_is_named() -> None:
     ("text", "how", "message"),
     [
         ("word,tag\na\n", {}, r":2: 1 column separated by ',' in 'a', expected 2"),
-        ("word,tag\na,O,x\n", {}, r":2: 3 columns"),
-        ("word,tag\na,\n", {}, r":2: an empty label"),
+        ("word,tag\na,O,x\n", {}, r":2: 3 columns"), ("word,tag\na,\n", {}, r":2: an empty label"),
         ("word,tag\n,O\n", {}, r":2: an empty value in column word"),
         ("word,ner_tags,pos_tags\na,O,N\n", {}, r"several columns may hold the labels: ner_tags, pos_tags"),
         ("word,tag\na,O\n", {"label": "tga"}, r"no column is named 'tga' \(did you mean 'tag'\?\)"),
         ("word,tag\na,O\n", {"columns": "word,lemma,x"}, r"no column is named 'lemma'"),
-        (
-            "sentence_id,word,tag\n1,a,O\n2,b,O\n1,c,O\n",
-            {},
-            r":4: sentence '1' continues after another sentence",
-        ),
+        ("sentence_id,word,tag\n1,a,O\n2,b,O\n1,c,O\n", {}, r":4: sentence '1' continues after another sentence"),
         ("word,tag\na,O\n", {"separator": "ab"}, r"separator='ab' is not a separator"),
         ("word,tag\na,B\x01X\n", {}, r":2: .*U\+0001"),
         ('word,tag\n"a,O\n"b",O,x\n', {}, r":3: 3 columns"),
     ],
-)
+)  # fmt: skip
 def test_malformed_tables_are_reported(text: str, how: dict[str, Any], message: str) -> None:
     """The error gives the line, what is wrong and the columns that exist."""
     with pytest.raises(CorpusError, match=message):

@@ -260,30 +260,16 @@ def test_edge_attributes_begin_at_the_second_token() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("word", "no offset"),
-        ("wrd[0]", "no column"),
-        ("nothing", "unknown word"),
-        ("word[0].foo", "unknown function"),
-        ("word[0].is_upper", "question mark"),
-        ("word[0].lower?", "not a test"),
-        ("word[0].is_upper?.lower", "last of its part"),
-        ("word[0].suffix", "needs an argument"),
-        ("word[0].suffix(0)", "1 or more"),
-        ("word[0].lower(1)", "takes no argument"),
-        ("word[1..0]", "is empty"),
-        ("word[0] word[1]", "unexpected"),
-        ("word[0] &", "end of the line"),
-        ("word[", "whole number"),
-        ("word[0", "expected ']'"),
-        ("word[99999]", "between"),
-        ("word[-9999..9999].suffix(1..9)", "more than"),
-        ("edge:", "nothing follows"),
-        ("edges: word[0]", "before"),
-        ('word[0].one_of("a)?', "does not end"),
-        ("word[0].one_of()?", "a string"),
-        ("$", "unexpected character"),
+        ("word", "no offset"), ("wrd[0]", "no column"), ("nothing", "unknown word"),
+        ("word[0].foo", "unknown function"), ("word[0].is_upper", "question mark"), ("word[0].lower?", "not a test"),
+        ("word[0].is_upper?.lower", "last of its part"), ("word[0].suffix", "needs an argument"),
+        ("word[0].suffix(0)", "1 or more"), ("word[0].lower(1)", "takes no argument"), ("word[1..0]", "is empty"),
+        ("word[0] word[1]", "unexpected"), ("word[0] &", "end of the line"), ("word[", "whole number"),
+        ("word[0", "expected ']'"), ("word[99999]", "between"), ("word[-9999..9999].suffix(1..9)", "more than"),
+        ("edge:", "nothing follows"), ("edges: word[0]", "before"), ('word[0].one_of("a)?', "does not end"),
+        ("word[0].one_of()?", "a string"), ("$", "unexpected character"),
     ],
-)
+)  # fmt: skip
 def test_errors_name_line_and_remedy(line: str, words: str) -> None:
     with pytest.raises(TemplateError, match=rf"^line 2: .*{words.replace('?', '.')}"):
         Template("bias\n" + line, ["word", "pos"])

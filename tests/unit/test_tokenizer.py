@@ -168,15 +168,10 @@ def test_tokenizer_options_are_independent() -> None:
         ('"Why?" he asked. "No." She left (at 5.) Then it rained.', 4),
         ("Dr. Smith of the U.S. Army met J. Doe.", 1),
         ("It cost 3.50 or so... maybe less. 5 were left.", 2),
-        ("你好。再见！「走。」他说", 4),
-        ("A title\n\nA text\nof two lines", 2),
-        ("A title\r\n \r\nA text", 2),
-        ("one\u2029two", 2),
-        ("Wait!!! What?! Ok", 3),
-        ("a b c", 1),
-        (" \n\n ", 0),
+        ("你好。再见！「走。」他说", 4), ("A title\n\nA text\nof two lines", 2), ("A title\r\n \r\nA text", 2),
+        ("one\u2029two", 2), ("Wait!!! What?! Ok", 3), ("a b c", 1), (" \n\n ", 0),
     ],
-)
+)  # fmt: skip
 def test_sentences(text: str, expected: int) -> None:
     """Stops with closing punctuation end a sentence unless a lower-case letter follows. Blank lines end one too."""
     assert len(tw.Tokenizer()(text).sentences) == expected

@@ -35,22 +35,6 @@ from . import (
 from .chain import Scores, scores
 
 __all__ = [
-    "Scores",
-    "boosting",
-    "bootstrap",
-    "chain",
-    "classes",
-    "costs",
-    "enumeration",
-    "generative",
-    "history",
-    "listed",
-    "losses",
-    "mira",
-    "model",
-    "optimize",
-    "perceptron",
-    "qp",
-    "scores",
-    "svm",
-]
+    "Scores", "boosting", "bootstrap", "chain", "classes", "costs", "enumeration", "generative", "history", "listed",
+    "losses", "mira", "model", "optimize", "perceptron", "qp", "scores", "svm",
+]  # fmt: skip
