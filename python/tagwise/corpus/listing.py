@@ -21,7 +21,7 @@ class Listing(list[Item]):
         return "\n".join(map(repr, self))
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import table_html
+        from tagwise.base.markup import table_html
 
         rows = [item._cells() for item in self]
         return (

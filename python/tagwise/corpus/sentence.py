@@ -144,7 +144,7 @@ class Sentence:
 
     def _repr_html_(self) -> str:
         """Return the tokens with highlighted spans or labels, for notebooks."""
-        from tagwise.corpus.markup import sentence_html
+        from tagwise.base.markup import sentence_html
         from tagwise.corpus.schemes import has_chunks, spans
 
         labels = [] if self.label is None else self.labels
@@ -299,7 +299,7 @@ class Corpus(Sequence[Sentence]):
         >>> Corpus.from_lists([["Paris"]], [["B-LOC"]]).to_html("one city").count("LOC")
         1
         """
-        from tagwise.corpus.markup import page_html
+        from tagwise.base.markup import page_html
 
         return page_html(title or self.source or "sentences", [s._repr_html_() for s in self._sentences])
 
@@ -452,7 +452,7 @@ class Corpus(Sequence[Sentence]):
 
     def _repr_html_(self) -> str:
         """Return a summary and the first five sentences, for notebooks."""
-        from tagwise.corpus.markup import safe
+        from tagwise.base.markup import safe
 
         return f'<p style="overflow-wrap:anywhere">{safe(repr(self))}</p>' + "".join(
             s._repr_html_() for s in self._sentences[:5]

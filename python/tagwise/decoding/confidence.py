@@ -45,7 +45,8 @@ class Confidence:
         return f"<Confidence: probability {self.probability:.4f}, {len(self.labels)} labels, {len(self.chunks)} chunks>"
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import label_cells, line_html, table_html
+        from tagwise.base.markup import line_html, table_html
+        from tagwise.corpus.label_markup import label_cells
 
         cells = zip(label_cells(self.labels), self.tokens.tolist(), self.entropy.tolist())
         rows = [(t, label, f"{p:.4f}", f"{h:.4f}") for t, (label, p, h) in enumerate(cells)]

@@ -67,7 +67,7 @@ class Ranks(NamedTuple):
         )
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import line_html, table_html
+        from tagwise.base.markup import line_html, table_html
 
         shown = zip(self.rank[:20].tolist(), self.margin[:20].tolist())
         rows = [

@@ -196,7 +196,8 @@ class Tagger(Predicting, Texts, ScikitLearn):
 
     def _repr_html_(self) -> str:
         """Return the representation for notebooks: the diagram of scikit-learn if that is its display, else a table."""
-        from tagwise.corpus.markup import Markup, labels_html, safe, table_html
+        from tagwise.base.markup import Markup, safe, table_html
+        from tagwise.corpus.label_markup import labels_html
 
         if diagram := super()._repr_html_():
             return diagram

@@ -124,7 +124,7 @@ class RegularizationPath(Sequence[PathStep]):
         ]
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import line_html, table_html
+        from tagwise.base.markup import line_html, table_html
 
         return line_html(repr(self)) + table_html((self.parameter, *HEAD), self._rows(), left=0)
 

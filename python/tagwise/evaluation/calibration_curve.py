@@ -49,7 +49,7 @@ class Calibration:
 
     def _repr_html_(self) -> str:
         """Return the calibration curve and a table of its bins, for notebooks."""
-        from tagwise.corpus.markup import curve_html, line_html, table_html
+        from tagwise.base.markup import curve_html, line_html, table_html
 
         bins = list(zip(self.confidence, self.accuracy, self.count))
         rows = [(f"{100 * c:.2f} %", f"{100 * a:.2f} %", f"{n:,}") for c, a, n in bins]

@@ -158,7 +158,8 @@ class Errors:
 
     def _repr_html_(self) -> str:
         """Return the errors by kind for notebooks. All kinds but the most frequent one are folded."""
-        from tagwise.corpus.markup import labels_html, safe, table_html
+        from tagwise.base.markup import safe, table_html
+        from tagwise.corpus.label_markup import labels_html
 
         n = sum(len(g.errors) for g in self.groups)
         parts: list[str] = []
@@ -197,7 +198,7 @@ class Errors:
 
 def error_html(error: Error) -> Any:
     """Return the wrong tokens in bold with their context, as a cell of a table."""
-    from tagwise.corpus.markup import Markup, safe
+    from tagwise.base.markup import Markup, safe
 
     left, right = max(error.begin - AROUND, 0), error.end + AROUND
     before = ("... " if left else "") + " ".join(error.tokens[left : error.begin])

@@ -255,7 +255,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Return a table by type or label and the overall scores, for notebooks."""
-        from tagwise.corpus.markup import label_html, table_html
+        from tagwise.base.markup import label_html, table_html
 
         rows = [
             [label_html(name) if name else "(no type)", *_cells(s)]

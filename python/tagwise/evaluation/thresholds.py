@@ -29,7 +29,7 @@ class Threshold:
     recall: float
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import object_html
+        from tagwise.base.markup import object_html
 
         return object_html(self, [(name, f"{value:.4f}") for name, value in vars(self).items()])
 

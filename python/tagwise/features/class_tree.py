@@ -83,7 +83,7 @@ class ClassTree:
 
     def _repr_html_(self) -> str:
         """Return the representation for notebooks: nested lists that unfold."""
-        from tagwise.corpus.markup import safe
+        from tagwise.base.markup import safe
 
         def item(prefix: str) -> str:
             place, words = map(safe, self._line(prefix))

@@ -251,7 +251,7 @@ class Gazetteer(DerivedColumn):
         return f"<Gazetteer {self.name}: {n:,} entr{'y' if n == 1 else 'ies'}>"
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import object_html
+        from tagwise.base.markup import object_html
 
         shown = ", ".join(" ".join(entry) for entry in self.entries[:20])
         more = ", ..." if len(self.entries) > 20 else ""
@@ -347,7 +347,7 @@ class Regex(DerivedColumn):
         return f"<Regex {self.name}: {brief(self.pattern)}>"
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import object_html
+        from tagwise.base.markup import object_html
 
         rows = [("pattern", self.pattern), ("ignore_case", self.ignore_case), ("window", self.window)]
         return object_html(self, rows)
@@ -435,7 +435,7 @@ class Features:
         return f"Features({', '.join(map(_shown, self.parts))})"
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import object_html
+        from tagwise.base.markup import object_html
 
         return object_html(self, [(i, _shown(part)) for i, part in enumerate(self.parts, 1)])
 

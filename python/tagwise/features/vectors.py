@@ -101,7 +101,7 @@ class Vectors:
         return f"<Vectors: {self.values.shape[0]} tokens, {self.values.shape[1]} numbers each>"
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import line_html, table_html
+        from tagwise.base.markup import line_html, table_html
 
         rows = [
             (t, " ".join(f"{x:.4g}" for x in row[:8]) + (" ..." if len(row) > 8 else ""))

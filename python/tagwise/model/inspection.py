@@ -42,7 +42,8 @@ class Inspection:
 
     def _repr_html_(self) -> str:
         """Return the representation for notebooks: one folded table per label and one of transitions."""
-        from tagwise.corpus.markup import label_cells, table_html
+        from tagwise.base.markup import table_html
+        from tagwise.corpus.label_markup import label_cells
 
         cells = dict(zip(self.labels, label_cells(self.labels)))
 

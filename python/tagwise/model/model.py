@@ -64,7 +64,8 @@ class Model(Predictor):
         )
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import labels_html, object_html
+        from tagwise.base.markup import object_html
+        from tagwise.corpus.label_markup import labels_html
 
         rows: list[tuple[str, Any]] = [
             ("labels", labels_html(self.labels)),

@@ -359,7 +359,7 @@ def votes(
 
 def decisions_html(decisions: Decisions) -> str:
     """Return the decisions with their strongest votes as HTML. All but the least certain one are folded."""
-    from tagwise.corpus.markup import safe, table_html
+    from tagwise.base.markup import safe, table_html
 
     if not decisions:
         return "<p>nothing to explain</p>"

@@ -147,7 +147,7 @@ class Comparison(Sequence[Row]):
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: a table per corpus, without empty columns."""
-        from tagwise.corpus.markup import safe, table_html
+        from tagwise.base.markup import safe, table_html
 
         head, body = self.sheet()
         parts = [f"<h4>{safe(self.title)}</h4>"] if self.title else []

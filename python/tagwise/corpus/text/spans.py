@@ -74,7 +74,7 @@ class TaggedText(list[TextSpan]):
         return TaggedText, (self.text, list(self))
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import text_html
+        from tagwise.base.markup import text_html
 
         return text_html(
             self.text, [(span.start, span.end, str(span.label)) for span in self if span.label != "O"]
@@ -134,7 +134,7 @@ class Alignment:
         return f"<Alignment: {len(self.texts)} texts, {len(self.misaligned)} misaligned spans>"
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import object_html
+        from tagwise.base.markup import object_html
 
         return object_html(self, [(i, str(each)) for i, each in enumerate(self.misaligned[:20])])
 

@@ -105,7 +105,7 @@ class Tokenized:
         return f"<Tokenized: {len(self)} tokens in {len(self.bounds) - 1} sentences, {brief(self.text)}>"
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import line_html, table_html
+        from tagwise.base.markup import line_html, table_html
 
         rows = [(i, " ".join(sentence)) for i, sentence in enumerate(self.sentences[:20])]
         return line_html(repr(self)) + table_html(("", "tokens"), rows, left=2)
@@ -148,7 +148,7 @@ class Tokenizer:
         return f"Tokenizer({', '.join(changed)})"
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import object_html
+        from tagwise.base.markup import object_html
 
         shown = [(f.name, getattr(self, f.name)) for f in fields(self)[:-1]]
         return object_html(self, [*shown, ("abbreviations", " ".join(self.abbreviations))])

@@ -169,7 +169,8 @@ class Shards:
         )
 
     def _repr_html_(self) -> str:
-        from tagwise.corpus.markup import labels_html, object_html
+        from tagwise.base.markup import object_html
+        from tagwise.corpus.label_markup import labels_html
 
         rows = [("folder", self.path), ("features", self.recipe.name), ("labels", labels_html(self.labels))]
         return object_html(self, rows)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagwise.apps.compare.report.answer import Entry, duration, namer, score_name
 from tagwise.apps.compare.report.svg import SHAPES, Chart, Line, PlotPoint, ticks
-from tagwise.corpus.markup import safe
+from tagwise.base.markup import safe
 
 if TYPE_CHECKING:
     from tagwise.apps.compare.table import Comparison

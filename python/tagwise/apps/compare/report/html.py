@@ -13,8 +13,8 @@ from tagwise.apps.compare.report.answer import Origin, answer, namer
 from tagwise.apps.compare.report.figures import Entries, Palette
 from tagwise.apps.compare.report.tables import cards, corpus_table
 from tagwise.base.colours import PALETTE, tint
+from tagwise.base.markup import safe
 from tagwise.base.writing import write_text
-from tagwise.corpus.markup import safe
 
 if TYPE_CHECKING:
     from tagwise.apps.compare.table import Comparison

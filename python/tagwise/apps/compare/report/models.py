@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagwise.apps.compare.report.tables import table
 from tagwise.base.colours import LabelColours
-from tagwise.corpus.markup import safe
+from tagwise.base.markup import safe
 from tagwise.corpus.schemes import spans, split_label
 from tagwise.corpus.sentence import Corpus
 from tagwise.evaluation.errors import AROUND, Error, Group, find_errors

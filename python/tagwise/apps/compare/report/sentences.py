@@ -10,7 +10,7 @@ from tagwise.apps.compare.cells import kept_sentences
 from tagwise.apps.compare.report.models import Mark, clip, marked, pieces
 from tagwise.apps.compare.report.tables import table
 from tagwise.base.colours import LabelColours
-from tagwise.corpus.markup import safe
+from tagwise.base.markup import safe
 from tagwise.corpus.sentence import Corpus
 
 #: Bounds: models that are compared, sentences on the page, and sentences that all models have wrong.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tagwise.corpus.markup import safe
+from tagwise.base.markup import safe
 
 #: Shapes of marks, in the order of assignment.
 SHAPES = ("circle", "square", "triangle", "diamond", "down")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tagwise.apps.compare.report.answer import Entry, duration
 from tagwise.apps.compare.report.figures import Entries, spread_text
 from tagwise.apps.compare.table import SHARES
-from tagwise.corpus.markup import safe
+from tagwise.base.markup import safe
 
 if TYPE_CHECKING:
     from tagwise.apps.compare.table import Comparison

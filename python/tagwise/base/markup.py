@@ -1,8 +1,8 @@
-"""HTML fragments for notebooks: sentences, decisions, tables."""
+"""HTML fragments for notebooks: labels, sentences, tables, curves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -44,23 +44,6 @@ def label_html(label: str, name: str | None = None) -> Markup:
         f"background:{SHARED.tint(label if name is None else name)};border-radius:.35em;padding:.05em .35em"
     )
     return Markup(f'<span style="{style};white-space:nowrap">{safe(label)}</span>')
-
-
-def label_cells(labels: Iterable[Any]) -> list[Markup]:
-    """Return labels on their colours. Labels of a scheme have the colour of their type, and O has none."""
-    from tagwise.corpus.schemes import has_chunks, split_label
-
-    texts = list(map(str, labels))
-    chunked = has_chunks(texts)
-    return [
-        Markup(safe(text)) if text == "O" else label_html(text, split_label(text)[1] if chunked else text)
-        for text in texts
-    ]
-
-
-def labels_html(labels: Sequence[Any], most: int = 40) -> Markup:
-    """Return the first labels on their colours, in one cell."""
-    return Markup(" ".join(label_cells(labels)[:most]) + (" ..." if len(labels) > most else ""))
 
 
 def line_html(text: str) -> str:
