@@ -15,7 +15,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.apps.compare import Cache, Cell, ComparedLearner, Data, cache, collect, parse, run
-from tagwise.apps.compare.cache import Names, code_digest, code_version, default_folder
+from tagwise.apps.compare.cache import Names, code_digest, code_files, code_version, default_folder
 from tagwise.apps.compare.table import Comparison
 from tagwise.base.domains import Choice, Flag, Real
 from tagwise.base.parameters import Param, parameters_of
@@ -354,25 +354,21 @@ def unneeded(path: Path) -> bool:
 
 
 def test_digest_covers_every_training_module(copy: tuple[Path, Path]) -> None:
-    """One more byte in any module changes the digest, except in modules that only display results."""
+    """All modules are in the digest, with their bytes, except those that only display results."""
     root, library = copy
-    first = code_digest(root, library)
-    modules = sorted(root.rglob("*.py"))
-    assert len(modules) > 50
-    ignored = set()
-    for path in modules:
-        text = path.read_bytes()
-        path.write_bytes(text + b"#")
-        if code_digest(root, library) == first:
-            ignored.add(path.relative_to(root))
-        path.write_bytes(text)
+    first, modules = code_digest(root, library), {path.relative_to(root) for path in root.rglob("*.py")}
+    shows = {path for path in modules if path.as_posix().startswith(("cli/", "apps/compare/report/"))}
+    covered = code_files(root)
+    assert {*covered} == modules - shows - {Path("apps/compare/table.py")}
+    assert len(covered) > 50
+    for path in (*covered[::20], covered[-1]):
+        text = (root / path).read_bytes()
+        (root / path).write_bytes(text + b"#")
+        assert code_digest(root, library) != first
+        (root / path).write_bytes(text)
+    for path in shows:
+        (root / path).write_bytes(b"#")
     assert code_digest(root, library) == first
-    shows = {
-        p.relative_to(root)
-        for folder in ("cli", "apps/compare/report")
-        for p in (root / folder).rglob("*.py")
-    }
-    assert ignored == shows | {Path("apps/compare/table.py")}
 
 
 def test_digest_covers_the_library_and_module_paths(copy: tuple[Path, Path]) -> None:

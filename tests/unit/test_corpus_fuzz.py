@@ -1,4 +1,4 @@
-"""Readers return a corpus or raise CorpusError on damaged files, templates likewise: 4,000 mutations each."""
+"""Readers return a corpus or raise CorpusError on damaged files, templates likewise: 2,000 mutations each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tagwise.base.exceptions import CorpusError
 from ..corpora import CONLL_TEXT
 from ..fuzz.readers import TRIALS, mutated
 
-MUTATIONS = 4000  # `make fuzz` runs until its time limit
+MUTATIONS = 2000  # `make fuzz` runs until its time limit
 
 
 @pytest.mark.parametrize("reader", TRIALS)
@@ -22,7 +22,7 @@ def test_random_damage_gives_a_corpus_or_a_typed_error(reader: str) -> None:
     rng = random.Random(f"tagwise {reader}")
     outcomes = Counter(TRIALS[reader](rng) for _ in range(MUTATIONS))
     assert outcomes.keys() == {"read", "refused"}
-    assert min(outcomes.values()) > 100, outcomes
+    assert min(outcomes.values()) > 50, outcomes
 
 
 def test_corpora_that_were_read_can_be_written() -> None:

@@ -77,12 +77,12 @@ def test_crfsuite_attribute_table_with_one_run(tmp_path: Path) -> None:
     """About 2,000 strings per table, in one run."""
     path = tmp_path / "m.crfsuite"
     path.write_bytes(crowded_cqdb(600_000))
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(tw.exceptions.ModelFileError, match="the attributes: a"):
         tw.load(path)
     with pytest.raises(tw.exceptions.ModelFileError, match="run of more taken slots"):
         Tagger().open(str(path)).thing.tag([[f"none{i}" for i in range(2000)]])
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
 
 
 def chain_of_units(n: int) -> bytes:
@@ -97,9 +97,9 @@ def chain_of_units(n: int) -> bytes:
 
 
 def seconds(call: Any) -> float:
-    begin = time.perf_counter()
+    begin = time.process_time()
     call()
-    return time.perf_counter() - begin
+    return time.process_time() - begin
 
 
 def test_crfpp_key_chain_is_read_in_linear_time() -> None:

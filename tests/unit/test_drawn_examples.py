@@ -35,6 +35,7 @@ def started(
     (folder / "test_property.py").write_text(PROPERTY.format(law=law), "utf-8")
     servers = ("CI", "TF_BUILD", "BUILDKITE", "CIRCLECI", "GITHUB_ACTIONS", "GITLAB_CI", "TEAMCITY_VERSION")
     environment = {k: v for k, v in os.environ.items() if k not in servers and not k.startswith("PYTEST")}
+    environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "python"), str(ROOT)])
     return subprocess.run(
         [sys.executable, *command, "-p", "tests.conftest", "-c", os.devnull, "--rootdir", ".", "test_property.py"],
@@ -47,7 +48,7 @@ def started(
 
 def examples(folder: Path, *options: str, **changed: str) -> list[str]:
     """Return the drawn examples."""
-    done = started(folder, "-m", "pytest", "-s", "-q", "-n", "0", *options, **changed)
+    done = started(folder, "-m", "pytest", "-s", "-q", "-p", "_hypothesis_pytestplugin", *options, **changed)
     assert done.returncode == 0, done.stdout + done.stderr
     return [str(x) for x in json.loads(done.stdout[done.stdout.index("[") : done.stdout.rindex("]") + 1])]
 
