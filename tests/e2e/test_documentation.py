@@ -37,6 +37,3 @@ def test_pages_with_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(run.work)
     monkeypatch.syspath_prepend(run.work)
     assert run.all(*pages.RUN)
-
-
-# --- links --------------------------------------------------------------------------------------------------

@@ -376,29 +376,6 @@ def test_huge_values_fall_back_to_log_space() -> None:
     assert np.all(np.diff(np.concatenate([[before], done["log_loss"]])) <= 1e-9)
 
 
-def test_pieces_have_start_and_end_features_at_true_ends_only() -> None:
-    """Start and end features fire at the true ends of a sentence only."""
-    p = corpus(1, 3, n=10)
-    n = native(p)
-    pieces, of = n.data.cut(2)
-    inner = of[1:] == of[:-1]
-    begins, ends = ~np.append(False, inner), ~np.append(inner, False)
-    assert begins.sum() == ends.sum() == len(p.X) < len(pieces)
-    b = constructors.boosting(pieces, n.layout, bound="tight")
-    a, begin = n.layout.arrays(), n.layout.n_node + n.layout.n_edge
-    first, last = pieces.offsets[:-1].astype(int), pieces.offsets[1:].astype(int) - 1
-    weight = np.exp(b.losses())  # at weights of 0 every label has probability 1 / L
-    for name, places, here, at in (
-        ("starts", first, begins, begin),
-        ("ends", last, ends, begin + len(a["starts"])),
-    ):
-        assert len(a[name]) > 0
-        gold = pieces.gold[places]
-        slopes = [np.sum(here * weight * (1 / p.shape.labels - (gold == y))) for y in a[name]]
-        found = b.slopes()[at : at + len(a[name])]
-        np.testing.assert_allclose(found, np.array(slopes) / np.sum(weight - 1), rtol=1e-9)
-
-
 def test_invalid_input_is_rejected() -> None:
     n = native(corpus(1, 3, n=5))
     with pytest.raises(ValueError, match="bound"):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise, product
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,21 +16,7 @@ from tagwise.corpus import schemes
 from tagwise.scores.constraints import Constraints, intersect, scheme_of
 from tagwise.scores.dictionary import TagDictionary
 
-from . import valid_paths
-
 # -- rules ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scheme", schemes.SCHEMES)
-def test_scheme_constraints_accept_the_valid_sequences(scheme: str) -> None:
-    tags = {"IOBES": "BIES", "BILOU": "BILU"}.get(scheme, "BI" if "B" in scheme else "IE")
-    labels = ["O", *(f"{t}-{k}" for k in ("PER", "LOC") for t in tags)]
-    rules = Constraints.parse(scheme).rules(labels)
-    for a, y in enumerate(labels):
-        assert rules.start[a] == schemes.valid(None, y, scheme)
-        assert rules.end[a] == schemes.valid(y, None, scheme)
-        for b, z in enumerate(labels):
-            assert rules.pairs[a, b] == schemes.valid(y, z, scheme)
 
 
 def test_forbidden_and_required() -> None:
@@ -96,93 +80,6 @@ def test_feasibility_matches_enumeration(seed: int) -> None:
         assert found == any(all(pairs[y, z] for y, z in pairwise(path)) for path in candidates)
 
 
-# -- labels that occur once -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("params", [{}, {"lookback": (1, 2)}])
-def test_once_constraint_is_enforced_by_kbest_lists(params: dict[str, Any]) -> None:
-    X = [["1", "a", "2", "b"], ["a", "1", "b", "2"]]
-    y = [["NUM", "STR", "O", "STR"], ["STR", "NUM", "STR", "O"]]
-    tagger = tw.MIRA(features="S1", max_iter=5, **params).fit(X, y)
-    assert tagger.predict(X) == y
-    for labels in tagger.predict(X, constraints={"once": ["STR"]}):
-        assert sum(z == "STR" != a for a, z in zip(["", *labels], labels)) <= 1
-
-
-# -- learners ---------------------------------------------------------------------------------------------
-
-
-def noisy(scheme: str, n: int = 120, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
-    """Return chunks with uninformative words, for which a plain model predicts ill-formed sequences."""
-    rng = np.random.default_rng(seed)
-    X, y = [], []
-    for _ in range(n):
-        at, spans = 0, []
-        length = int(rng.integers(3, 9))
-        while at < length:
-            size = int(rng.integers(1, 4))
-            if rng.random() < 0.6 and at + size <= length:
-                spans.append((str(rng.choice(["PER", "LOC"])), at, at + size))
-            at += size
-        y.append(schemes.from_spans(spans, length, scheme))
-        X.append([f"{label}{rng.integers(0, 3)}" if rng.random() < 0.7 else "x" for label in y[-1]])
-    return X, y
-
-
-LEARNERS = [
-    lambda **p: tw.CRF(features="S1", max_iter=30, **p),
-    lambda **p: tw.CRF(features="S1", max_iter=20, loss="pointwise_log", **p),
-    lambda **p: tw.Perceptron(features="S1", max_iter=3, **p),
-    lambda **p: tw.MIRA(features="S1", max_iter=3, **p),
-    lambda **p: tw.MIRA(features="S1", max_iter=3, lookback=(2, 3), **p),
-    lambda **p: tw.AROW(features="S1", max_iter=3, **p),
-]
-
-
-@pytest.mark.parametrize("make", LEARNERS)
-@pytest.mark.parametrize("scheme", ["IOB2", "IOBES"])
-def test_predictions_are_always_well_formed(make: Any, scheme: str, tmp_path: Path) -> None:
-    train, test = noisy(scheme), noisy(scheme, seed=1)
-
-    def ill(labels: list[str]) -> bool:
-        return not all(schemes.valid(a, b, scheme) for a, b in zip([None, *labels], [*labels, None]))
-
-    rng = np.random.default_rng(2)
-    mixed = [rng.permutation(words).tolist() for words in test[0]]  # words in an order that no chunk has
-    plain = make().fit(*train)
-    assert any(map(ill, plain.predict(mixed)))
-    assert not any(map(ill, plain.predict(mixed, constraints="auto")))
-    bound = make(constraints="auto").fit(*train)
-    found = bound.predict(mixed)
-    assert not any(map(ill, found))
-    assert any(map(ill, bound.predict(mixed, constraints=False)))
-    assert bound.evaluate(test[0], test[1]).f1 >= plain.evaluate(test[0], test[1]).f1 - 0.05
-    bound.save(tmp_path / "m.tagwise")
-    assert tw.load(tmp_path / "m.tagwise").predict(mixed) == found
-    if isinstance(bound, tw.CRF):
-        p = bound.predict_marginals(test[0])[0]
-        assert p[0][[bound.classes_.index(y) for y in bound.classes_ if y[0] in "IE"]].max() == 0.0
-        np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-5)
-
-
-def test_ill_formed_gold_is_rejected_or_converted() -> None:
-    X, y = noisy("IOB2")
-    y[3] = ["I-PER", *y[3][1:]]
-    with pytest.raises(tw.exceptions.TrainingError, match=r"sentence 3.*IOB2"):
-        tw.Perceptron(features="S1", constraints="bio").fit(X, y)
-    right = [*y[:3], schemes.convert(y[3], None, "IOB2"), *y[4:]]
-    wrong = tw.Perceptron(features="S1", constraints="auto").fit(X, y)
-    np.testing.assert_array_equal(
-        wrong.model_.scorer.weights,
-        tw.Perceptron(features="S1", constraints="auto").fit(X, right).model_.scorer.weights,
-    )
-
-
-def test_gold_outside_the_constraints_is_named() -> None:
-    with pytest.raises(tw.exceptions.TrainingError, match="sentence 1"):
-        tw.CRF(features="S1", constraints="bio").fit([["a"], ["b"]], [["B-X"], ["I-X"]])
-
-
 # -- tag dictionary ---------------------------------------------------------------------------------------
 
 
@@ -201,41 +98,3 @@ def test_dictionary_equals_counts() -> None:
     again = TagDictionary.from_arrays(found.arrays(), 3)
     assert again.of == found.of
     np.testing.assert_array_equal(again.sets, found.sets)
-
-
-@pytest.mark.parametrize("make", LEARNERS)
-@pytest.mark.parametrize("share", [0.0, 0.3])
-def test_known_words_get_labels_of_the_dictionary(make: Any, share: float, tmp_path: Path) -> None:
-    """By counting, a known word has one of its labels, in sentences that keep a well-formed path."""
-    (X, y), (test, _) = noisy("IOB2", 60), noisy("IOB2", 40, seed=1)
-    rng = np.random.default_rng(2)
-    test += [rng.permutation(words).tolist() for words in test]  # in an order that no chunk has
-    seen, bio = valid_paths.counted(X, y, 3, share), valid_paths.of_scheme("IOB2")
-    assert (
-        len(seen["x"]) < 5 if share else len(seen["x"]) == 5
-    )  # x occurs with every label, with most of them rarely
-    tagger = make(dictionary=tw.Dictionary(3, share=share), constraints="auto").fit(X, y)
-    kept = free = 0
-    found = tagger.predict(test)
-    for words, path in zip(test, found):
-        assert bio(tuple(path))
-        known = [seen.get(word, set(tagger.classes_)) for word in words]
-        if any(map(bio, product(*known))):
-            assert all(label in names for label, names in zip(path, known))
-            kept += 1
-        else:
-            free += 1
-    assert kept > 20
-    assert free > 5
-    plain = make(constraints="auto").fit(X, y).predict(test)
-    assert any(
-        y not in seen.get(w, tagger.classes_) for words, path in zip(test, plain) for w, y in zip(words, path)
-    )
-    tagger.save(tmp_path / "m.tagwise")
-    assert tw.load(tmp_path / "m.tagwise").predict(test) == found
-
-
-def test_allowed_overrides_the_dictionary() -> None:
-    tagger = tw.CRF(features="S1", dictionary=1, max_iter=5).fit([["a", "b"]] * 3, [["A", "B"]] * 3)
-    assert tagger.predict([["a", "b"]], allowed=[["B", None]]) == [["B", "B"]]
-    assert tagger.predict([["b", "a", "new"]])[0][:2] == ["B", "A"]

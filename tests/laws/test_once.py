@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from itertools import pairwise
 from typing import Any
 
@@ -14,8 +13,6 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.corpus import schemes
-from tagwise.scores.constraints import Constraints
 
 from . import constructors
 from .corpora import Corpus, constraints, random_corpus
@@ -99,21 +96,6 @@ def test_log_loss_and_gradient_sum_over_valid_paths(labels: int, edge_attributes
                 assert (ahead - behind) / 2e-5 == pytest.approx(gradient[k], abs=1e-3)
 
 
-def test_exponential_loss_sums_over_valid_paths() -> None:
-    groups = groups_of(4)
-    c = valid_corpus(1, 4, groups, n=15, longest=4)
-    w = np.random.default_rng(2).standard_normal(len(c.layout))
-    gradient = np.empty_like(w)
-    value = constructors.objective(c.data, c.layout, loss="exp", once=groups).evaluate(w, gradient)
-    total, want = 0.0, np.zeros(len(c.layout))
-    for i, s in enumerate(c.scores(w)):
-        loss, g = once.log_loss(s, c.gold[i], *groups)
-        total += np.exp(loss) - 1
-        want += np.exp(loss) * c.pull_back(i, g)
-    assert value == pytest.approx(total, rel=1e-5)
-    np.testing.assert_allclose(gradient, want, rtol=1e-4, atol=1e-4 * max(1.0, np.abs(want).max()))
-
-
 def valid_problem(p: Problem, seed: int) -> tuple[Problem, Groups]:
     groups = groups_of(p.shape.labels)
     return p._replace(y=arranged(p.y, groups, seed)), groups
@@ -133,18 +115,11 @@ def trajectory(p: Problem, order: list[list[int]], groups: Groups, k: int, cost:
     return w
 
 
-@given(problems(values=wholes(), max_sentences=4, min_labels=2), st.integers(0, 99))
+@given(
+    st.booleans().flatmap(lambda e: problems(values=wholes(), min_labels=2, edge_attributes=e)),
+    st.integers(0, 99),
+)
 def test_perceptron_steps_against_the_best_valid_path(p: Problem, seed: int) -> None:
-    p, groups = valid_problem(p, seed)
-    order, n = orders(p, 3, seed), native(p)
-    online = n.online("perceptron", once=groups)
-    run(online, order)
-    np.testing.assert_array_equal(online.weights(averaged=False), trajectory(p, order, groups, 1)[n.at])
-
-
-@settings(max_examples=15)
-@given(problems(values=wholes(), max_sentences=3, min_labels=2, edge_attributes=True), st.integers(0, 99))
-def test_perceptron_with_edge_attributes(p: Problem, seed: int) -> None:
     p, groups = valid_problem(p, seed)
     order, n = orders(p, 3, seed), native(p)
     online = n.online("perceptron", once=groups)
@@ -244,117 +219,7 @@ def test_marginals_sum_over_valid_paths(labels: int, size: float) -> None:
         at += len(want)
 
 
-# -- learners -------------------------------------------------------------------------------------------------
-
-
-def addresses(n: int = 60, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
-    """Return a number, a street and a town, each once, with words that carry little information."""
-    rng = np.random.default_rng(seed)
-    X, y = [], []
-    for _ in range(n):
-        fields = [["NUM"], ["STREET"] * int(rng.integers(1, 3)), ["TOWN"] * int(rng.integers(1, 3))]
-        labels = [z for i in rng.permutation(3) for z in fields[i]]
-        labels = [*labels, *["O"] * int(rng.integers(0, 3))]
-        X.append(
-            [f"{z[:1]}{rng.integers(3)}" if rng.random() < 0.5 else f"x{rng.integers(3)}" for z in labels]
-        )
-        y.append(labels)
-    return X, y
-
-
-RULE: dict[str, Any] = {"once": ["NUM", "STREET", "TOWN"]}
-LEARNERS = [
-    lambda **p: tw.CRF(features="S1", max_iter=25, **p),
-    lambda **p: tw.CRF(features="S1", max_iter=15, loss="exp", **p),
-    lambda **p: tw.CRF(features="S1", max_iter=25, class_weight=math.e, **p),
-    lambda **p: tw.Perceptron(features="S1", max_iter=4, **p),
-    lambda **p: tw.Perceptron(features="S1", max_iter=4, mode="batch", **p),
-    lambda **p: tw.Perceptron(features="S1", max_iter=4, parts=2, **p),
-    lambda **p: tw.MIRA(features="S1", max_iter=4, **p),
-    lambda **p: tw.MIRA(features="S1", max_iter=4, augment=True, **p),
-    lambda **p: tw.MIRA(features="S1", max_iter=4, lookback=(1, 2), **p),
-    lambda **p: tw.PassiveAggressive(features="S1", max_iter=4, **p),
-    lambda **p: tw.AROW(features="S1", max_iter=4, **p),
-]
-
-
-def repeats(labels: list[str]) -> bool:
-    begun = [y for a, y in zip([None, *labels], labels) if y != a and y != "O"]
-    return len(set(begun)) < len(begun)
-
-
-@pytest.mark.parametrize("make", LEARNERS)
-def test_learners_obey_and_benefit_from_the_constraint(make: Any) -> None:
-    train, (test, gold) = addresses(), addresses(seed=1)
-    plain, bound = make().fit(*train), make(constraints=RULE).fit(*train)
-    assert any(map(repeats, plain.predict(test)))
-    assert not any(map(repeats, bound.predict(test)))
-    assert not any(map(repeats, plain.predict(test, constraints=RULE)))
-    assert not np.array_equal(plain.model_.scorer.weights, bound.model_.scorer.weights)
-    assert bound.score(test, gold) > plain.score(test, gold)
-
-
-def test_probabilities_sum_over_valid_paths() -> None:
-    """P of a chunk, of its tokens and of the path, by summing over all valid label sequences."""
-    y = [["B-A", "I-A", "O", "B-B"], ["B-B", "O", "B-A", "I-A"], ["O", "B-B", "I-B", "O"]]
-    X = [["a", "x", "x", "b"], ["x", "x", "a", "x"], ["x", "b", "x", "x"]]
-    crf = tw.CRF(features="S1", l2=0.05, constraints={"scheme": "bio", "once": ["A", "B"]}).fit(X, y)
-    rules = Constraints.parse(crf.constraints).rules(crf.classes_)
-    sentence = ["x", "a", "b", "x"]
-    valid_paths = [
-        path
-        for path in itertools.product(range(len(crf.classes_)), repeat=4)
-        if once.is_valid(path, rules.group, rules.begins)
-        and rules.start[path[0]]
-        and all(rules.pairs[a, b] for a, b in pairwise(path))
-    ]
-    lists = crf.predict_kbest([sentence], k=len(valid_paths) + 5, probability=True)[0]
-    assert len(lists) == len(valid_paths)
-    assert sum(p for _, p in lists) == pytest.approx(1.0, abs=1e-6)
-    marginal = crf.predict_marginals([sentence])[0]
-    want = np.zeros_like(marginal)
-    for labels, p in lists:
-        want[np.arange(4), [crf.classes_.index(z) for z in labels]] += p
-    np.testing.assert_allclose(marginal, want, atol=1e-5)
-    for chunk in [("A", 1, 2), ("A", 1, 3), ("B", 0, 4), ("B", 2, 3), ("A", 0, 1), ("B", 3, 4)]:
-        p = sum(p for labels, p in lists if schemes.Span(*chunk) in schemes.spans(labels))
-        assert crf.chunk_probability([sentence], [[chunk]])[0][0] == pytest.approx(p, abs=1e-6)
-    for labels, p in lists[:3]:
-        assert crf.sequence_probability([sentence], [labels])[0] == pytest.approx(p, abs=1e-6)
-    twice = ["B-A", "O", "B-A", "O"]
-    assert crf.sequence_probability([sentence], [twice])[0] == 0.0
-    assert crf.sequence_probability([sentence], [twice], constraints=False)[0] > 0.0
-    sure = crf.predict_confidence([sentence])[0]
-    assert (sure.labels, sure.probability) == (lists[0][0], pytest.approx(lists[0][1], abs=1e-6))
-
-
 # -- errors --------------------------------------------------------------------------------------------------
-
-
-def test_gold_labels_that_repeat_are_reported() -> None:
-    X, y = addresses(6)
-    y[4] = ["NUM", "O", "NUM", *["O"] * (len(y[4]) - 3)]
-    for make in (LEARNERS[0], LEARNERS[3], LEARNERS[8]):
-        with pytest.raises(tw.exceptions.TrainingError, match=r"sentence 4.*occur once.*predict"):
-            make(constraints=RULE).fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("params", "what"),
-    [
-        ({"order": 2}, "order=1"),
-        ({"loss": "pointwise_log"}, "loss='log'"),
-        ({"loss": "pointwise_exp"}, "loss='log'"),
-        ({"optimizer": "sgd"}, "optimizer='auto'"),
-    ],
-)
-def test_losses_without_a_once_recursion_are_rejected(params: dict[str, Any], what: str) -> None:
-    X, y = addresses(6)
-    with pytest.raises(tw.exceptions.ParameterError, match=f"{what}.*predict"):
-        tw.CRF(features="S1", max_iter=2, constraints=RULE, **params).fit(X, y)
-    later = tw.CRF(features="S1", max_iter=5, **params).fit(X, y)
-    if "order" not in params:
-        assert not any(map(repeats, later.predict(X, constraints=RULE)))
 
 
 def test_too_many_once_labels_are_rejected() -> None:

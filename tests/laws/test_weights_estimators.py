@@ -227,35 +227,6 @@ def test_additive_smoothing_has_the_scale_of_the_weights() -> None:
         assert large.objective_ == pytest.approx(8.0 * small.objective_, rel=1e-9)
 
 
-@pytest.mark.parametrize("learner", [tw.CRF, tw.Boosting])
-@pytest.mark.parametrize("max_length", [None, 3])
-def test_length_weights_multiply_sample_weights(learner: type[tw.Tagger], max_length: int | None) -> None:
-    """pi multiplies the weight by pi^T, per sentence or per piece, and a piece has the weight of its sentence."""
-    more: dict[str, Any] = (
-        {"max_iter": 20, "epsilon": 0.01, "bound": "tight", "step": "bound"}
-        if learner is tw.Boosting
-        else STEEP
-    )
-    more = {**more, "features": WORD, "all_pairs": True, "start_end": False}
-    long = [i for i in range(N) if len(X[i]) > (max_length or 99)]
-    assert bool(long) == (max_length is not None)
-    pieces = [
-        (x[a:b], y[a:b], weight)
-        for x, y, weight in zip(X, Y, REAL)
-        for a, b in ([(0, 2), (2, 4)] if len(x) > (max_length or 99) else [(0, len(x))])
-    ]
-    # 1 on average
-    scale = sum(w for *_, w in pieces) / sum(w * 0.6 ** len(x) for x, _, w in pieces)
-    got = learner(**more, pi=0.6, max_length=max_length).fit(X, Y, sample_weight=REAL)
-    by_hand = learner(**more).fit(
-        [x for x, _, _ in pieces],
-        [y for _, y, _ in pieces],
-        sample_weight=[scale * weight * 0.6 ** len(x) for x, _, weight in pieces],
-    )
-    assert got.objective_ == pytest.approx(by_hand.objective_, rel=1e-4)
-    same(got, by_hand)
-
-
 def test_stochastic_descent_reaches_the_weighted_optimum() -> None:
     """A fifth of the sentences has nearly all the weight. Unweighted descent ends far from the weighted optimum."""
     weight = np.where(np.arange(N) % 5 == 2, 12.0, 0.05)

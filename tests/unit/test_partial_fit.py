@@ -76,13 +76,6 @@ def test_sparse_updates_equal_full_updates(kind: type[Any], params: dict[str, An
         np.testing.assert_array_equal(weights(few), weights(all_))
 
 
-def test_first_partial_fit_equals_fit() -> None:
-    np.testing.assert_array_equal(
-        weights(tw.MIRA(features="S2").partial_fit(X, Y, max_iter=4)),
-        weights(tw.MIRA(features="S2", max_iter=4).fit(X, Y)),
-    )
-
-
 @pytest.mark.parametrize(("kind", "params"), KINDS)
 def test_new_words_and_labels_are_learnt(kind: type[Any], params: dict[str, Any]) -> None:
     tagger = kind(features="S2", **params).partial_fit(X, Y, max_iter=10)
@@ -144,13 +137,6 @@ def test_min_count_and_frequent_words_persist() -> None:
     assert "word[0]=twice" in texts[size:]
     assert "word[0]=once" not in texts
     assert tagger.model_.recipe.lists == lists
-
-
-def test_curves_of_plain_and_averaged_weights() -> None:
-    tagger = tw.Perceptron(features="S2", max_iter=4).fit(X, Y, dev=X, dev_y=Y)
-    plain = tw.Perceptron(features="S2", max_iter=4, average=False).fit(X, Y, dev=X, dev_y=Y)
-    assert [e["plain_dev_score"] for e in tagger.history_] == [e["dev_score"] for e in plain.history_]
-    assert "plain_dev_score" not in plain.history_[0]
 
 
 LIMITED = {"constraints": "auto", "dictionary": tw.Dictionary(2, share=0.3)}
@@ -299,30 +285,6 @@ def test_second_fit_replaces_the_training_state(tmp_path: Path) -> None:
     tagger = tw.Perceptron(features="S2", max_iter=2).fit(X, Y)
     assert tagger.fit(X[:2], Y[:2]).state_["steps"] == 4
     assert tagger.fit(X[:2], Y[:2]).partial_fit(X[:2], Y[:2]).state_["steps"] == 6
-
-
-def test_partial_fit_takes_sample_weights_and_dev_sets() -> None:
-    """`partial_fit` takes sample weights and a dev set as `fit` does, and continues the epoch count."""
-    weight = [float(i % 3) for i in range(len(X))]
-    whole = tw.Perceptron(features="S2", max_iter=3).fit(X, Y, sample_weight=weight, dev=X, dev_y=Y)
-    part = tw.Perceptron(features="S2", max_iter=1).fit(X, Y, sample_weight=weight, dev=X, dev_y=Y)
-    seen: list[int] = []
-    part.partial_fit(
-        X,
-        Y,
-        max_iter=2,
-        sample_weight=weight,
-        dev=X,
-        dev_y=Y,
-        callbacks=[lambda it: seen.append(it.iteration)],
-    )
-    assert [e["dev_score"] for e in part.history_] == [e["dev_score"] for e in whole.history_]
-    assert [e["objective"] for e in part.history_] == [e["objective"] for e in whole.history_]
-    np.testing.assert_array_equal(part.state_["weights"], whole.state_["weights"])
-    assert [e["iteration"] for e in part.history_] == [1, 2, 3]
-    assert seen == [1, 2]
-    best = max(part.history_[1:], key=lambda e: (e["dev_score"], -e["iteration"]))
-    assert part.best_iteration_ == best["iteration"]
 
 
 # --- pruning ------------------------------------------------------------------------------------------------
