@@ -35,21 +35,15 @@ class Wrong(Exception):
         (OSError(28, "No space left"), 1, "error: No space left\n"),
         (ValueError("not a number"), 2, "error: not a number\n"),
         (
-            MemoryError(),
-            1,
+            MemoryError(), 1,
             "error: out of memory. Use fewer sentences or features, or train on shards: tagwise encode --help\n",
         ),
         (InternalError("a panic"), 1, "error: a panic\n"),
-        (
-            Wrong("oh"),
-            1,
-            "error: Wrong: oh (this is a bug in tagwise, add --debug for the traceback)\n",
-        ),
-        (KeyboardInterrupt(), 130, "interrupted\n"),
-        (BrokenPipeError(), 141, ""),
+        (Wrong("oh"), 1, "error: Wrong: oh (this is a bug in tagwise, add --debug for the traceback)\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"), (BrokenPipeError(), 141, ""),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
-)
+)  # fmt: skip
 def test_errors_print_one_line_and_set_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, message: str
 ) -> None:

@@ -38,31 +38,23 @@ def test_commands_and_options_are_completed(words: str, wanted: set[str]) -> Non
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        ("train mod", ["file mod"]),
-        ("tag ", ["file "]),
-        ("tag en-p", ["plain en-pos"]),
+        ("train mod", ["file mod"]), ("tag ", ["file "]), ("tag en-p", ["plain en-pos"]),
         (
             "tag en-pos w",
             [
-                "plain wnut17-ner",
-                "plain wnut17-ner:train",
-                "plain wnut17-ner:dev",
-                "plain wnut17-ner:test",
+                "plain wnut17-ner", "plain wnut17-ner:train", "plain wnut17-ner:dev", "plain wnut17-ner:test",
                 "plain words.txt",
             ],
         ),
         ("tag en-pos words", ["file words"]),
         ("eval en-pos wnut17-ner:d", ["plain wnut17-ner:dev"]),
-        ("train x --warm-start mod", ["file mod"]),
-        ("train x -o ewt", ["file ewt"]),
+        ("train x --warm-start mod", ["file mod"]), ("train x -o ewt", ["file ewt"]),
         ("train x --learner mi", ["plain mira"]),
         ("train x -f S", ["plain S1", "plain S2", "plain S3", "plain S2pairs"]),
-        ("compare --corpus wn", ["plain wnut17-ner"]),
-        ("compare --cache ", ["dir "]),
-        ("pretrained en-u", ["plain en-upos"]),
-        ("pretrained nothing", []),
+        ("compare --corpus wn", ["plain wnut17-ner"]), ("compare --cache ", ["dir "]),
+        ("pretrained en-u", ["plain en-upos"]), ("pretrained nothing", []),
     ],
-)
+)  # fmt: skip
 def test_files_and_names_are_completed(
     words: str, wanted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

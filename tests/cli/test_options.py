@@ -6,6 +6,7 @@ import functools
 import importlib
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,29 +40,8 @@ from .options import (
 
 def test_every_option_has_a_check() -> None:
     """Each spelling of each option and argument of each command has a check, and each check belongs to one."""
-    from . import (
-        test_options_annotate,
-        test_options_classes,
-        test_options_compare,
-        test_options_encode,
-        test_options_files,
-        test_options_others,
-        test_options_pretrained,
-        test_options_reading,
-        test_options_serve,
-        test_options_tag,
-    )
-
-    assert test_options_annotate.test_options
-    assert test_options_classes.test_options
-    assert test_options_compare.test_options
-    assert test_options_encode.test_options
-    assert test_options_files.test_options
-    assert test_options_others.test_options
-    assert test_options_pretrained.test_options
-    assert test_options_reading.test_options
-    assert test_options_serve.test_options
-    assert test_options_tag.test_options
+    for path in Path(__file__).parent.glob("test_options_*.py"):
+        assert importlib.import_module(f".{path.stem}", __package__).test_options
     every = {(name, text) for name in ("", *cli.commands) for text in spellings(name)}
     assert ROWS.keys() == every
 
@@ -105,8 +85,7 @@ def best_of_path(bench: Bench) -> tw.Tagger:
 #: Calls and the model that each must write. Words in capitals are files of the bench.
 MODELS: dict[tuple[str, ...], list[Case]] = {
     ("corpus",): [
-        (("DEV",), lambda _: crf().fit(DEV)),
-        (("wnut17-ner",), lambda _: crf().fit(TEST)),
+        (("DEV",), lambda _: crf().fit(DEV)), (("wnut17-ner",), lambda _: crf().fit(TEST)),
         (("wnut17-ner:train",), lambda _: crf().fit(TEST)),
         (("wnut17-ner:dev",), lambda _: crf().fit(DEV)),
     ],
@@ -114,7 +93,7 @@ MODELS: dict[tuple[str, ...], list[Case]] = {
         (
             ("TRAIN", "--dev", "DEV", "--set", "max_iter=30", "--set", "l2=0.001"),
             lambda _: crf(max_iter=30, l2=0.001).fit(TRAIN, dev=DEV),
-        )
+        ),
     ],
     ("--learner",): [
         (("TRAIN", "--learner", "crf-l1"), lambda _: tw.CRF(features="S1", l1=0.1, l2=0.0).fit(TRAIN)),
@@ -128,11 +107,7 @@ MODELS: dict[tuple[str, ...], list[Case]] = {
         (("TRAIN", "--features", "word[0]\npos[1]"), lambda _: crf(features="word[0]\npos[1]").fit(TRAIN)),
         (("TRAIN", "-f", "TEMPLATE"), lambda bench: crf(features=bench.path("TEMPLATE")).fit(TRAIN)),
         (
-            (
-                "TRAIN",
-                "-f",
-                "S1+gazetteer:CITIES+regex:names=[A-Z]+[a-z]*+function:tests.golden.corpus:shapes",
-            ),
+            ("TRAIN", "-f", "S1+gazetteer:CITIES+regex:names=[A-Z]+[a-z]*+function:tests.golden.corpus:shapes"),
             lambda bench: crf(
                 features=tw.Features(
                     "S1", tw.Gazetteer(bench.path("CITIES")), tw.Regex("names", "[A-Z]+[a-z]*"), shapes
@@ -160,10 +135,7 @@ MODELS: dict[tuple[str, ...], list[Case]] = {
     ],
     ("--max-iter",): [
         (("TRAIN", "--max-iter", "2"), lambda _: crf(max_iter=2).fit(TRAIN)),
-        (
-            ("TRAIN", "--learner", "mira", "--max-iter", "2"),
-            lambda _: tw.MIRA(features="S1", max_iter=2).fit(TRAIN),
-        ),
+        (("TRAIN", "--learner", "mira", "--max-iter", "2"), lambda _: tw.MIRA(features="S1", max_iter=2).fit(TRAIN)),
     ],
     ("--kernel",): [
         (
@@ -173,14 +145,9 @@ MODELS: dict[tuple[str, ...], list[Case]] = {
     ],
     ("--dictionary",): [
         (("TRAIN", "--dictionary", "2"), lambda _: crf(dictionary=2).fit(TRAIN)),
-        (
-            ("TRAIN", "--dictionary", "2:share=0.6"),
-            lambda _: crf(dictionary=tw.Dictionary(2, share=0.6)).fit(TRAIN),
-        ),
+        (("TRAIN", "--dictionary", "2:share=0.6"), lambda _: crf(dictionary=tw.Dictionary(2, share=0.6)).fit(TRAIN)),
     ],
-    ("--partial",): [
-        (("TRAIN", "--partial"), lambda _: crf(partial=True).fit(TRAIN)),
-    ],
+    ("--partial",): [(("TRAIN", "--partial"), lambda _: crf(partial=True).fit(TRAIN))],
     ("--seed",): [
         (
             ("TRAIN", "--learner", "perceptron(max_iter=2)", "--seed", "5"),
@@ -189,10 +156,7 @@ MODELS: dict[tuple[str, ...], list[Case]] = {
     ],
     ("--path",): [
         (("TRAIN", "--path", "l2=0.01,50,1", "--dev", "DEV"), best_of_path),
-        (
-            ("TRAIN", "--path", "l2=0.5"),
-            lambda _: crf(l2=0.5).fit(TRAIN, warm_start=crf(l2=0.5).fit(TRAIN[:22])),
-        ),
+        (("TRAIN", "--path", "l2=0.5"), lambda _: crf(l2=0.5).fit(TRAIN, warm_start=crf(l2=0.5).fit(TRAIN[:22]))),
     ],
     ("--warm-start",): [
         (("TRAIN", "--warm-start", "old.tagwise"), lambda bench: crf().fit(TRAIN, warm_start=old(bench))),
@@ -223,12 +187,9 @@ MODELS: dict[tuple[str, ...], list[Case]] = {
         ),
     ],
     ("--format",): [
-        (
-            ("train.jsonl", "--dev", "dev.jsonl", "--format", "conll"),
-            lambda _: crf().fit(TRAIN, dev=DEV),
-        ),
+        (("train.jsonl", "--dev", "dev.jsonl", "--format", "conll"), lambda _: crf().fit(TRAIN, dev=DEV)),
     ],
-}
+}  # fmt: skip
 
 
 def model_row(spellings: tuple[str, ...], calls: list[Case]) -> None:

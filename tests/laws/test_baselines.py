@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -164,21 +163,6 @@ def test_local_models_decode_like_the_reference(p: Problem, conjoined: bool, dra
             assert ranked[place] == pytest.approx(chain.score(local, y), abs=1e-4)
             place, path_at = place + 1, path_at + T
         begin += T
-
-
-def test_allowed_labels_hold_and_files_keep_the_learner(tmp_path: Path) -> None:
-    train, _, test = tw.load_corpus("wnut17-ner")
-    for tagger in (tw.MEMM(features="S2", max_iter=15), tw.HMM(), tw.HMM(features="S2", overlapping=True)):
-        tagger.fit(train[:200])
-        expected = tagger.predict(test[:30])
-        tagger.save(tmp_path / "m.tagwise")
-        again = tw.load(tmp_path / "m.tagwise")
-        assert type(again) is type(tagger)
-        assert again.predict(test[:30]) == expected
-        assert again.model_.scorer.local == (tagger.name == "memm")
-        only = [[["O", "B-person"]] * len(s) for s in test[:30]]
-        assert {y for path in tagger.predict(test[:30], allowed=only) for y in path} <= {"O", "B-person"}
-        assert np.allclose([m.sum(axis=1) for m in tagger.predict_marginals(test[:1])], 1.0, atol=1e-4)
 
 
 def test_unsupported_features_are_rejected() -> None:

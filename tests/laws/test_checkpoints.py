@@ -153,10 +153,7 @@ def test_resumed_run_equals_an_uninterrupted_run(name: str, dev: tw.Corpus | Non
 
 
 def test_resume_runs_only_the_remaining_iterations(tmp_path: Path) -> None:
-    """With `resume` only the remaining iterations run.
-
-    Without it all run, and the file is that of the new run.
-    """
+    """With `resume` only the remaining iterations run. Without it all run, and the file is that of the new run."""
     path, seen = tmp_path / "c", []
     tagger = tw.Perceptron(features="S1", max_iter=5)
     with pytest.raises(Died):
@@ -360,10 +357,7 @@ def test_unwritable_checkpoint_raises(tmp_path: Path) -> None:
 
 
 def test_hmm_writes_no_checkpoint(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A hidden Markov model is trained as usual.
-
-    No checkpoint is written, and an existing file is ignored.
-    """
+    """A hidden Markov model is trained as usual. No checkpoint is written, and an existing file is ignored."""
     path, plain = tmp_path / "c", tw.HMM(features="S1").fit(SMALL)
     path.write_bytes(b"something else")
     with caplog.at_level("INFO", logger="tagwise"):

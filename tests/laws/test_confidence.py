@@ -18,7 +18,6 @@ from tagwise.decoding import paths
 from tagwise.evaluation import calibration
 from tagwise.scores.entities import entity_table
 
-from . import valid_paths
 from .corpora import constraints, random_corpus
 from .reference import chain, scores
 
@@ -68,57 +67,6 @@ def test_chunk_probabilities_match_enumeration(scheme: str, held: bool) -> None:
         allowed=(sets, of) if held else None,
     )
     np.testing.assert_allclose(found, np.array(want)[order], atol=1e-9)
-
-
-def fitted() -> tuple[tw.CRF, list[list[str]]]:
-    X = [["Rosa", "Lund", "sleeps"], ["in", "Lund"], ["Rosa", "in", "New", "Lund"]] * 3
-    y = [["B-PER", "I-PER", "O"], ["O", "B-LOC"], ["B-PER", "O", "B-LOC", "I-LOC"]] * 3
-    return tw.CRF(features="S2", l2=0.5, max_iter=30).fit(X, y), [
-        ["Lund", "in", "Rosa"],
-        ["Rosa"],
-        ["x", "y"],
-    ]
-
-
-def test_tagger_confidence_matches_enumeration() -> None:
-    """Path, labels, entropies and chunks match the scores of all paths."""
-    tagger, X = fitted()
-    found = tagger.predict_confidence(X)
-    assert len(found) == len(X)
-    for c, words in zip(found, X):
-        held = valid_paths.Held(valid_paths.path_scores(tagger.model_, words), valid_paths.anything)
-        path = tuple(c.labels)
-        assert path == max(held.p, key=held.p.__getitem__)
-        assert c.probability == pytest.approx(held.p[path], rel=1e-4)
-        p = held.marginals(tagger.classes_, len(words))
-        np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-9)
-        at = [tagger.classes_.index(y) for y in path]
-        np.testing.assert_allclose(c.tokens, p[range(len(at)), at], rtol=1e-4)
-        np.testing.assert_allclose(c.entropy, -(p * np.log(p)).sum(axis=1), rtol=1e-3, atol=1e-5)  # in nats
-        assert [tuple(span) for span, _ in c.chunks] == valid_paths.pieces(path)
-        for span, chance in c.chunks:
-            assert chance == pytest.approx(
-                held.chance(lambda y, span=span: tuple(span) in valid_paths.pieces(y)), rel=1e-4
-            )
-    assert sum(len(c.chunks) for c in found) >= 2
-
-
-def test_sequence_probabilities_sum_to_one() -> None:
-    tagger, _ = fitted()
-    words = ["Rosa", "Lund"]
-    every = [list(y) for y in product(tagger.classes_, repeat=2)]
-    p = tagger.sequence_probability([words] * len(every), every)
-    assert p.sum() == pytest.approx(1.0, abs=1e-4)
-    assert tagger.sequence_probability([words], [[None, None]]) == pytest.approx([1.0])
-    half = tagger.sequence_probability([words], [[{"B-PER", "O"}, None]])
-    both = sum(q for q, y in zip(p, every) if y[0] in ("B-PER", "O"))
-    assert half[0] == pytest.approx(both, abs=1e-4)
-    zero = tagger.sequence_probability([words, words], [["I-PER", "O"], ["O", "O"]], constraints="auto")
-    assert zero[0] == 0.0 < zero[1]
-    with pytest.raises(tw.exceptions.CorpusError, match="no chunks of type"):
-        tagger.chunk_probability([words], [[("ORG", 0, 1)]])
-    with pytest.raises(ValueError, match="not inside"):
-        tagger.chunk_probability([words], [[("PER", 0, 3)]])
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=60), st.integers(1, 12))

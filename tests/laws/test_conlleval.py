@@ -209,10 +209,7 @@ def test_eval_prints_the_figures_of_conlleval(row: dict[str, Any], tmp_path: Pat
 
 
 def test_document_marks_are_not_tokens(tmp_path: Path) -> None:
-    """A -DOCSTART- row is a token O for the script and no token for tagwise.
-
-    Chunks and their boundaries are equal.
-    """
+    """A -DOCSTART- row is a token O for the script and no token for tagwise. Chunks and their boundaries are equal."""
     body = "a B-X B-X\nb I-X O\n\nc I-X I-X\n\n"
     script = Figures(5, 2, 2, 1, "80.00", "50.00", "50.00", "50.00")  # with two rows of -DOCSTART- O O
     path = tmp_path / "documents.txt"
@@ -269,10 +266,7 @@ IOBES: dict[str, list[Span]] = {
 
 @of_kind("iobes")
 def test_adjacent_iobes_chunks_are_separate(row: dict[str, Any]) -> None:
-    """The script predates IOBES and merges touching chunks of one type.
-
-    E and S end a chunk, S and B begin one.
-    """
+    """The script predates IOBES and merges touching chunks of one type. E and S end a chunk, S and B begin one."""
     assert figures(output(row))[0][1:4] == (1, 1, 1)
     gold, guess = labels(row)
     chunks = IOBES[row["name"]]
@@ -296,10 +290,7 @@ def test_zero_is_a_chunk_type(row: dict[str, Any]) -> None:
 
 @of_kind("bare hyphen")
 def test_hyphen_without_a_type_is_a_distinct_label(row: dict[str, Any]) -> None:
-    """``O-`` is O for the script.
-
-    For tagwise the chunks are equal, and the token's label differs from gold.
-    """
+    """``O-`` is O for the script. For tagwise the chunks are equal, and the token's label differs from gold."""
     report = evaluate(*labels(row))
     all_, rows = figures(output(row))
     assert all_.accuracy == "100.00"
@@ -309,10 +300,7 @@ def test_hyphen_without_a_type_is_a_distinct_label(row: dict[str, Any]) -> None:
 
 @of_kind("raw")
 def test_raw_labels(row: dict[str, Any]) -> None:
-    """The script's option -r scores single tokens, as ``per_label`` does.
-
-    With the prefix B- they are chunks.
-    """
+    """The script's option -r scores single tokens, as ``per_label`` does. With the prefix B- they are chunks."""
     gold, guess = labels(row)
     options = row["options"]
     outside = options[options.index("-o") + 1] if "-o" in options else "O"

@@ -30,10 +30,7 @@ def every(tagger: tw.Tagger, x: list[str]) -> dict[tuple[str, ...], float]:
 
 @pytest.mark.parametrize("tagger", LEARNERS, ids=lambda t: t.name)
 def test_ranks_count_paths_that_score_at_least_as_high(tagger: tw.Tagger) -> None:
-    """Ranks count all paths if the list is long enough, else they are "k or more".
-
-    Margins are exact in both cases.
-    """
+    """Ranks count all paths if the list is long enough, else they are "k or more". Margins are exact in both cases."""
     tagger.fit(X, Y)
     for k in (2, 5, 81):
         found = tagger.model_.ranks(X, Y, k=k)

@@ -324,10 +324,7 @@ def half_cost(gold: list[str], guess: list[str]) -> float:
 
 
 def test_cost_functions_are_saved_by_name(tmp_path: Path) -> None:
-    """A model trained with a cost function can be saved.
-
-    The loaded model resumes training once it has the function.
-    """
+    """A model trained with a cost function can be saved. The loaded model resumes training once it has the function."""
     X, y = KINDS["mira"].train()
     tagger = tw.MIRA(features=PLAIN, max_iter=2, cost=half_cost).fit(X, y)
     whole = saved(tagger, tmp_path / "m", state=True)

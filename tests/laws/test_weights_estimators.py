@@ -297,10 +297,7 @@ PLAIN: dict[str, Any] = {"shuffle": False, "average": False, "max_iter": 3}
 
 @pytest.mark.parametrize("name", ONLINE)
 def test_online_learners_ignore_zero_weight_sentences(name: str) -> None:
-    """Scores are equal to the bit to those without the sentences.
-
-    A perceptron with weights of 2 doubles its scores.
-    """
+    """Scores are equal to the bit to those without the sentences. A perceptron with weights of 2 doubles its scores."""
     scale = 2.0 if name.startswith("perceptron") else 1.0
     weight = np.where(np.arange(N) < 17, scale, 0.0)
     got = ONLINE[name](**PLAIN).fit(X, Y, sample_weight=weight)

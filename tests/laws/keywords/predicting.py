@@ -179,10 +179,7 @@ def min_probability(learner: str, _: File) -> None:
 
 @row("to", "device")
 def device_of_a_tagger(learner: str, file: File) -> None:
-    """The engine of that name scores from then on, with the same weights and rules.
-
-    Unknown names are an error.
-    """
+    """The engine of that name scores from then on, with the same weights and rules. Unknown names are an error."""
     path = file / "m.tagwise"
     tagger_of(True).save(path)
     tagger, made, cpu = tw.load(path), list[Any](), BACKENDS["cpu"]
@@ -416,10 +413,7 @@ def save_format(learner: str, folder: File) -> None:
 
 @row("tag", "texts", "tokenizer", "probability")
 def tag(learner: str, _: File) -> None:
-    """Spans are character offsets in the given text, by the tokenizer's tokens.
-
-    Probabilities are added on request.
-    """
+    """Spans are character offsets in the given text, by the tokenizer's tokens. Probabilities are added on request."""
     tagger = short(learner, features="S1").fit(X, Y)
     text = " ".join(X[0])
     (one,) = tagger.tag([text])

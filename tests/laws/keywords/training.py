@@ -20,10 +20,7 @@ from .rows import ONLINE, fitted, row, short
 
 @row("fit", "X", "y")
 def sentences_and_labels(learner: str, _: File) -> None:
-    """A corpus and lists of tokens and labels are equivalent.
-
-    Labels passed as y override those of the corpus.
-    """
+    """A corpus and lists of tokens and labels are equivalent. Labels passed as y override those of the corpus."""
     lists = short(learner, features="S1").fit(X, Y)
     whole = tw.Corpus.from_lists(X, Y)
     assert bits(short(learner, features="S1").fit(whole)) == bits(lists)
@@ -66,10 +63,7 @@ def sample_weight(learner: str, _: File) -> None:
 
 @row("fit", "callbacks")
 def callbacks(learner: str, _: File) -> None:
-    """Every callback receives every iteration.
-
-    Returning True ends training, and the current model is kept.
-    """
+    """Every callback receives every iteration. Returning True ends training, and the current model is kept."""
     seen: list[Any] = []
     tagger = fitted(learner, callbacks=[seen.append, lambda entry: seen.append(entry)])
     for one, other, entry in zip(seen[::2], seen[1::2], tagger.history_, strict=True):
@@ -87,10 +81,7 @@ def callbacks(learner: str, _: File) -> None:
 
 @row("fit", "warm_start")
 def warm_start(learner: str, folder: File) -> None:
-    """Training starts from the weights of a tagger, a model or a file.
-
-    Learners without warm starts raise an error.
-    """
+    """Training starts from the weights of a tagger, a model or a file. Learners without warm starts raise an error."""
     first = tw.CRF(all_pairs=True, l2=0.3, max_iter=4).fit(tokens(P), names(P))
     first.save(folder / "first.tagwise")
     if learner in ("hmsvm", "hmm"):
@@ -134,10 +125,7 @@ def forget(learner: str, folder: File) -> None:
 
 @row("fit", "checkpoint")
 def checkpoint(learner: str, folder: File) -> None:
-    """The file holds the state after an iteration, and training resumes from it.
-
-    Counted models write no file.
-    """
+    """The file holds the state after an iteration, and training resumes from it. Counted models write no file."""
     kept = tw.Checkpoint(folder / "run", every=1)
     whole = fitted(learner, checkpoint=kept)
     assert bits(whole) == bits(fitted(learner))

@@ -172,10 +172,7 @@ def weights(tagger: Any, p: Problem) -> Array:
 
 @row("epsilon", "boosting")
 def smoothing(b: Bench) -> None:
-    """Smoothing is added to both sides of a step's ratio.
-
-    None means 1 / number of sentences after splitting.
-    """
+    """Smoothing is added to both sides of a step's ratio. None means 1 / number of sentences after splitting."""
     for eps in (0.0, 0.05, 0.5):
         assert_matches_reference(b, "loose", eps, 3.0)
     for params, n in (({}, 5), ({"max_length": 2}, 9)):
@@ -307,10 +304,7 @@ def features_per_round(b: Bench) -> None:
 
 @row("overlap", "boosting")
 def overlap(b: Bench) -> None:
-    """Features of a round may share sentences, in which case their steps are damped.
-
-    A single feature is not damped.
-    """
+    """Features of a round may share sentences, in which case their steps are damped. A single feature is not damped."""
     apart, together = (boosted(b, features_per_round=3, max_iter=4, overlap=flag) for flag in (False, True))
     assert min(widths(together)) == 3
     assert max(widths(apart)) < 3
@@ -345,10 +339,7 @@ def candidates(b: Bench) -> None:
 
 @row("random_state", "boosting")
 def seed(b: Bench) -> None:
-    """The seed draws the candidates: equal seeds give equal bits.
-
-    With all features as candidates it has no effect.
-    """
+    """The seed draws the candidates: equal seeds give equal bits. With all features as candidates it has no effect."""
     drawn = [boosted(b, candidates=0.3, random_state=given) for given in (0, 1, 2)]
     assert len({bits(tagger) for tagger in drawn}) == 3
     assert bits(boosted(b, candidates=0.3, random_state=1)) == bits(drawn[1])

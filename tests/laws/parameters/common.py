@@ -244,10 +244,7 @@ def assert_counts(b: Bench) -> None:
 
 
 def assert_share(b: Bench) -> None:
-    """Labels below this share of a word's tokens are dropped.
-
-    A label at the share and the gold label stay.
-    """
+    """Labels below this share of a word's tokens are dropped. A label at the share and the gold label stay."""
     words, labels = [["a", "a"], ["a", "a"], ["b"]], [["x", "x"], ["x", "y"], ["z"]]
     for share, wanted in ((0.0, "xy"), (0.25, "xy"), (0.26, "x"), (0.75, "x"), (0.76, "xyz"), (1.0, "xyz")):
         params = {"dictionary": tw.Dictionary(2, share=share)}

@@ -78,10 +78,7 @@ def rescale(b: Bench) -> None:
 
 
 def assert_paths(b: Bench) -> None:
-    """With slack=("sequence", n) only the n largest of a sentence count, and the gap closes.
-
-    With enough, all count.
-    """
+    """With slack=("sequence", n) only the n largest of a sentence count, and the gap closes. With enough, all count."""
     found = []
     for most in (1, 2, 3):
         tagger = b.fit(P, slack=("sequence", most), C=0.05, **TIGHT)

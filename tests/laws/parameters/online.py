@@ -32,10 +32,7 @@ def orders(n: int, epochs: int, seed: int, shuffle: bool = True) -> list[list[in
 
 
 def step(kind: str, w: Array, v: Array, d: Array, cost: Array, params: dict[str, Any]) -> tuple[Array, Array]:
-    """Return weights and variances after one sentence, by the papers' formulas.
-
-    Rows of d are the constraints.
-    """
+    """Return weights and variances after one sentence, by the papers' formulas. Rows of d are the constraints."""
     if kind == "perceptron":
         return w + d[0], v
     if kind == "mira":
@@ -253,10 +250,7 @@ def cost(b: Bench) -> None:
 
 @row("augment", "mira")
 def augment(b: Bench) -> None:
-    """The cost is added to the scores in the search for rivals.
-
-    A cost that is not a sum over tokens is an error.
-    """
+    """The cost is added to the scores in the search for rivals. A cost that is not a sum over tokens is an error."""
     assert_matches_reference(b, augment=False, k=2, max_iter=1)
     assert_matches_reference(b, augment=True, k=2, max_iter=1)
 

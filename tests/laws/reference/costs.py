@@ -29,10 +29,7 @@ def accuracy(gold: Sequence[str], guess: Sequence[str]) -> float:
 
 
 def f1(gold: Sequence[str], guess: Sequence[str], cap: float = 10.0) -> float:
-    """Return 1 / F1 of the sentence, at most ``cap``, and 0 for the gold path.
-
-    F1 = 1 if neither side has entities.
-    """
+    """Return 1 / F1 of the sentence, at most ``cap``, and 0 for the gold path. F1 = 1 if neither side has entities."""
     if list(gold) == list(guess):
         return 0.0
     G, T = spans(gold), spans(guess)

@@ -51,10 +51,7 @@ def log_loss(s: Scores, gold: Sequence[int], weight: float = 1.0) -> tuple[float
 
 
 def exp_loss(s: Scores, gold: Sequence[int], weight: float = 1.0) -> tuple[float, Scores]:
-    """F2, sequential exponential: w (e^l - 1) = w sum_{y != gold} e^{H(y) - H(gold)}.
-
-    Gradient w e^l (E[S] - S(y)).
-    """
+    """F2, sequential exponential: w (e^l - 1) = w sum_{y != gold} e^{H(y) - H(gold)}. Gradient w e^l (E[S] - S(y))."""
     factor = weight * float(np.exp(minus_log_p(s, gold)))
     return factor - weight, combine(factor, expectations(s), -factor, counts(s, gold))
 

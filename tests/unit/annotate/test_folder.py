@@ -84,21 +84,15 @@ def test_project_files_must_be_regular_files(folder: Path, tmp_path: Path, name:
 @pytest.mark.parametrize(
     "entry",
     [
-        {"do": "accept", "id": 1, "labels": 3},
-        {"do": "accept", "id": 1, "labels": [3, 4]},
+        {"do": "accept", "id": 1, "labels": 3}, {"do": "accept", "id": 1, "labels": [3, 4]},
         {"do": "accept", "id": 1, "labels": ["O"]},
         {"do": "accept", "id": 1, "labels": ["B-NEW", "O"]},
         {"do": "accept", "id": 9, "labels": []},
         {"do": "accept", "id": True, "labels": ["O", "O"]},
-        {"do": "accept", "labels": ["O", "O"]},
-        {"do": "skip", "id": "1"},
-        {"do": "skip", "id": 1, "more": 2},
-        {"do": ["undo"]},
-        {"do": "undo"},
-        {"do": "nothing"},
-        {},
+        {"do": "accept", "labels": ["O", "O"]}, {"do": "skip", "id": "1"}, {"do": "skip", "id": 1, "more": 2},
+        {"do": ["undo"]}, {"do": "undo"}, {"do": "nothing"}, {},
     ],
-)
+)  # fmt: skip
 def test_invalid_journal_entries_are_reported_by_line(folder: Path, entry: dict[str, Any]) -> None:
     journal(folder, {"do": "skip", "id": 1}, {"do": "undo"}, entry)
     with pytest.raises(JournalError, match="line 3"):

@@ -215,18 +215,12 @@ def test_session_learns_undoes_and_resumes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "spans",
     [
-        None,
-        {},
-        [1],
-        [{}],
-        [{"begin": 0, "end": 9, "label": "PER"}],
-        [{"begin": 1, "end": 1, "label": "PER"}],
-        [{"begin": 0, "end": 1, "label": "ORG"}],
-        [{"begin": True, "end": 2, "label": "PER"}],
+        None, {}, [1], [{}], [{"begin": 0, "end": 9, "label": "PER"}], [{"begin": 1, "end": 1, "label": "PER"}],
+        [{"begin": 0, "end": 1, "label": "ORG"}], [{"begin": True, "end": 2, "label": "PER"}],
         [{"begin": 0, "end": 2, "label": "PER"}, {"begin": 1, "end": 3, "label": "LOC"}],
         [{}] * 50,
     ],
-)
+)  # fmt: skip
 def test_invalid_spans_are_rejected_and_not_written(tmp_path: Path, spans: Any) -> None:
     session = opened(tmp_path)
     with pytest.raises(tw.TagwiseError):
