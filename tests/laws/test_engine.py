@@ -1,45 +1,19 @@
-"""Tests of the native engine: primitives, repeated attributes, few allowed labels, single sentences."""
+"""Tests of the native engine: errors of primitives, repeated attributes, few allowed labels, single sentences."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core
 from tagwise.base.exceptions import TrainingError
 
 from . import constructors
-from .corpora import fold, random_corpus
+from .corpora import random_corpus
 from .reference import chain, scores
-from .strategies import Chain, chains, reals, wholes
 
 # -- primitives on plain scores ---------------------------------------------------------------------------
-
-
-@given(chains())
-def test_marginals_match_enumeration(c: Chain) -> None:
-    log_z, node, pair = _core.chain_marginals(*fold(c))
-    assert log_z == pytest.approx(chain.log_partition(c.scores), abs=1e-9)
-    assert _core.chain_log_partition(*fold(c)) == pytest.approx(log_z, abs=1e-12)
-    for ours, slow in zip((node, pair), chain.marginals(c.scores)):
-        np.testing.assert_allclose(ours, slow, atol=1e-9)
-
-
-@given(st.one_of(chains(elements=wholes()), chains(elements=wholes(10**6))))
-def test_viterbi_with_ties(c: Chain) -> None:
-    score, path = _core.chain_viterbi(*fold(c))
-    assert tuple(path) == chain.viterbi(c.scores)
-    assert score == chain.score(c.scores, path)
-
-
-@given(chains(elements=reals(700.0)))
-def test_viterbi_finds_the_best_score(c: Chain) -> None:
-    score, path = _core.chain_viterbi(*fold(c))
-    assert score == pytest.approx(chain.score(c.scores, path), abs=1e-9)
-    assert score == pytest.approx(chain.kbest(c.scores, 1)[0][0], abs=1e-9)
 
 
 def test_impossible_and_malformed_scores_are_errors() -> None:

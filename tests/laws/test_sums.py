@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -267,18 +265,6 @@ def test_functions_of_a_sum_are_passed_to_load(tmp_path: Path) -> None:
     assert found.features.parts[-1] is corpus.shapes
     trusted = tw.load(tmp_path / "m.tagwise", trust=True)
     assert trusted.predict(X) == tagger.predict(X)
-
-
-@pytest.mark.parametrize("features", [SUM, "S1" + CITIES, tw.Features(YEAR)], ids=["sum", "marks", "one"])
-def test_copies_predict_equally(features: Any) -> None:
-    tagger = trained(features)
-    for again in (pickle.loads(pickle.dumps(tagger)), copy.deepcopy(tagger)):
-        assert again.predict(X) == tagger.predict(X)
-        assert again.features == tagger.features
-        assert again.model_.recipe == tagger.model_.recipe
-    for again in (pickle.loads(pickle.dumps(features)), copy.deepcopy(features)):
-        assert again == features
-        assert hash(again) == hash(features)
 
 
 def test_partial_fit_requires_an_equal_sum() -> None:

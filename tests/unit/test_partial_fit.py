@@ -290,28 +290,6 @@ def test_second_fit_replaces_the_training_state(tmp_path: Path) -> None:
 # --- pruning ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "tagger",
-    [
-        tw.Perceptron(features="S3", max_iter=3, all_pairs=True),
-        tw.Perceptron(features=EDGE, max_iter=3),
-        tw.CRF(features="S3", l1=0.3, l2=0.0),
-    ],
-    ids=repr,
-)
-def test_pruned_models_predict_equally(tagger: Any, tmp_path: Path) -> None:
-    train, _, test = tw.load_corpus("wnut17-ner")
-    tagger.fit(train[:200])
-    tagger.save(tmp_path / "whole")
-    tagger.save(tmp_path / "pruned", prune=True)
-    whole, small = tw.load(tmp_path / "whole"), tw.load(tmp_path / "pruned")
-    assert small.n_features_ == small.n_nonzero_ == whole.n_nonzero_ < whole.n_features_
-    assert len(small.model_.vocabulary) <= len(whole.model_.vocabulary)
-    assert (tmp_path / "pruned").stat().st_size < (tmp_path / "whole").stat().st_size
-    assert small.predict_kbest(test[:300], k=3) == whole.predict_kbest(test[:300], k=3)
-    assert small.inspect(50).labels == whole.inspect(50).labels
-
-
 def test_layouts_are_rebuilt_from_their_codes() -> None:
     layout = tw.Perceptron(features=EDGE, max_iter=1).fit(X, Y).model_.scorer.layout
     again = layout_of(layout.n_attributes, layout.n_labels, codes_of(layout), pairs=True)
