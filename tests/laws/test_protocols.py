@@ -15,8 +15,10 @@ from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import checked_parameters
 from tagwise.features import Inputs
 from tagwise.learners import backends, gradient
-from tagwise.learners.backends import Sum, exponential
+from tagwise.learners.backends import exponential
 from tagwise.learners.problem import Problem
+from tagwise.learners.sharded.objective import OverShards
+from tagwise.learners.sums import PartialSum
 from tagwise.optimizers.lbfgs import lbfgs
 from tagwise.scores.protocols import Exponential, Objective, Scorer, native
 
@@ -69,6 +71,30 @@ def test_objectives_of_both_engines_agree(weight: Any) -> None:
     same(cpu, ours, w)
 
 
+class InMemory:
+    """Parts of a corpus whose objectives are in memory."""
+
+    def __init__(self, objectives: list[Any]) -> None:
+        self.objectives = objectives
+
+    def call(self, method: str, *arguments: Any, **options: Any) -> list[Any]:
+        """Return the values and gradients of all objectives, as `ShardObjectives.sums` does."""
+        (w, kind), found = arguments, []
+        for k, objective in enumerate(self.objectives):
+            gradient = np.empty(len(w))
+            evaluate = exponential(objective).log_value if kind == "log_value" else objective.value
+            found.append(PartialSum(k, 0, *evaluate(w, gradient, options["n_jobs"]), gradient))
+        return [found]
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+def over(objectives: list[Any]) -> OverShards:
+    """Return the sum of objectives."""
+    return OverShards(InMemory(objectives))
+
+
 @pytest.mark.parametrize(
     ("backend", "loss"),
     [("cpu", "log"), ("cpu", "exp"), ("cpu", "pointwise_log"), ("cpu", "pointwise_exp"), ("numpy", "log")],
@@ -82,11 +108,11 @@ def test_shard_objectives_sum_to_the_corpus_objective(backend: str, loss: str) -
     shards = [problem(part, loss=loss).objective(engine) for part in (slice(0, 2), slice(2, 3), slice(3, 5))]
     whole = problem(loss=loss).objective(engine)
     w = np.random.default_rng(1).normal(size=len(problem().layout))
-    same(whole, Sum(shards), w)
+    same(whole, over(shards), w)
     if loss == "exp":
-        same(whole, Sum(shards), w, log=True)
+        same(whole, over(shards), w, log=True)
     slopes = [np.empty_like(w), np.empty_like(w)]
-    assert Sum(shards).value(w, slopes[0], 1) == Sum(shards).value(w, slopes[1], 2)
+    assert over(shards).value(w, slopes[0], 1) == over(shards).value(w, slopes[1], 2)
     assert slopes[0].tobytes() == slopes[1].tobytes()
 
 
@@ -99,7 +125,7 @@ def test_objectives_without_log_domain_loss_raise() -> None:
     order = _core.Order(problem().data, problem().layout, 2)
     assert not isinstance(_core.OrderObjective(order, problem().data), Exponential)
     with pytest.raises(ParameterError, match="NumpyObjective does not support the exponential loss"):
-        Sum([ours]).log_value(w, np.empty_like(w))
+        over([ours]).log_value(w, np.empty_like(w))
     evaluate = gradient.Evaluation(ours, 0.0, 1)
     with pytest.raises(ParameterError, match="NumpyObjective does not support"):
         gradient.into_range(evaluate, lambda w: lbfgs(evaluate, w), w, 1)
@@ -181,7 +207,7 @@ def test_unsupported_engine_features_raise() -> None:
 def test_engines_satisfy_the_protocols() -> None:
     """The assignments fail a type checker if an engine violates a protocol."""
     p = problem()
-    objectives: list[Objective] = [p.objective(), NumpyObjective(p), Sum([p.objective()])]
+    objectives: list[Objective] = [p.objective(), NumpyObjective(p), over([p.objective()])]
     weights = np.zeros(len(p.layout), dtype=np.float32)
     scorers: list[Scorer] = [_core.Scorer(p.layout, weights), NumpyScorer(p.layout, weights, None)]
     assert all(callable(objective.value) for objective in objectives)

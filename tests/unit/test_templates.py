@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from tagwise._core import Template, Vocabulary, encode_tokens
 from tagwise.base.exceptions import CorpusError, TemplateError
-from tagwise.features import crfpp
+from tagwise.features.resolve import resolve
+from tagwise.features.sets import is_crfpp
 
 # --- reference implementation -------------------------------------------------------------------------------
 
@@ -316,7 +317,7 @@ B01:%x[0,1]
 
 
 def test_crfpp_template_renders_like_crfpp() -> None:
-    recipe = crfpp.template(CHUNKING, ["word", "pos"])
+    recipe = resolve(CHUNKING, ["word", "pos"])
     assert recipe.render({"word": ["He", "ran"], "pos": ["PRP", "VBD"]}) == [
         ["U00:_B-2", "U01:_B-1", "U02:He", "U05:_B-1/He", "U14:_B-1/PRP/VBD"],
         ["U00:_B-1", "U01:He", "U02:ran", "U05:He/ran", "U14:PRP/VBD/_B+1", "B01:VBD"],
@@ -339,7 +340,5 @@ def test_crfpp_errors(line: str, words: str) -> None:
 
 
 def test_crfpp_is_recognised() -> None:
-    assert crfpp.is_template(CHUNKING)
-    assert not crfpp.is_template("word[0]")
-    with pytest.raises(TemplateError, match="not a CRF"):
-        crfpp.template("word[0]", ["word"])
+    assert is_crfpp(CHUNKING)
+    assert not is_crfpp("word[0]")

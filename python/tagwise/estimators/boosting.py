@@ -95,7 +95,6 @@ class Boosting(Tagger):
     }
 
     _steps: boosting.Steps
-    _n_candidates: int
 
     def __init__(
         self,

@@ -40,12 +40,24 @@ _PREFIX = r"(?:gazetteer|regex|classes|template|function):"
 _PLUS = re.compile(rf"\+(?=\s*(?:{_SET}|{_PREFIX}))")
 
 
-class DerivedColumn:
+class Summand:
+    """Part of a sum of features."""
+
+    def __add__(self, other: Any) -> Features:
+        return Features(self, other)
+
+    def __radd__(self, other: Any) -> Features:
+        return Features(other, self)
+
+
+class DerivedColumn(Summand):
     """Base class of derived columns: a name, values for tokens, and a template that reads them."""
 
     #: Classes of derived columns by kind. A subclass adds itself.
     kinds: ClassVar[dict[str, type[DerivedColumn]]] = {}
     kind = ""
+    #: Attributes that define the column, in a model file. By default they are the arguments of the constructor.
+    fields: ClassVar[tuple[str, ...]] = ()
     name: str
     window: int
 
@@ -55,7 +67,7 @@ class DerivedColumn:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> DerivedColumn:
         """Create a derived column from the result of `to_json`."""
-        raise NotImplementedError
+        return cls(**{name: data[name] for name in cls.fields})
 
     @classmethod
     def spelled(cls, piece: str, name: str | None, rest: str) -> DerivedColumn | Features:
@@ -82,8 +94,12 @@ class DerivedColumn:
         raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
-        """Return the complete definition, for model files."""
-        raise NotImplementedError
+        """Return the complete definition, for model files.
+
+        Returns:
+            A dict of plain values.
+        """
+        return {"kind": self.kind, **{name: getattr(self, name) for name in self.fields}}
 
     def _offsets(self) -> str:
         return f"{-self.window}..{self.window}" if self.window else "0"
@@ -99,12 +115,6 @@ class DerivedColumn:
         if isinstance(window, bool) or not isinstance(window, int) or not 0 <= window <= WIDEST:
             raise ParameterError(f"{what} {name}: window={window!r}, expected an integer from 0 to {WIDEST}")
         self.name, self.window = name, window
-
-    def __add__(self, other: Any) -> Features:
-        return Features(self, other)
-
-    def __radd__(self, other: Any) -> Features:
-        return Features(other, self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DerivedColumn) and self.to_json() == other.to_json()
@@ -143,6 +153,7 @@ class Gazetteer(DerivedColumn):
     """
 
     kind = "gazetteer"
+    fields = ("name", "entries", "ignore_case", "window")
 
     def __init__(
         self,
@@ -228,13 +239,7 @@ class Gazetteer(DerivedColumn):
         Returns:
             A dict of plain values.
         """
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "entries": [list(entry) for entry in self.entries],
-            "ignore_case": self.ignore_case,
-            "window": self.window,
-        }
+        return {**super().to_json(), "entries": [list(entry) for entry in self.entries]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Gazetteer:
@@ -285,6 +290,7 @@ class Regex(DerivedColumn):
     """
 
     kind = "regex"
+    fields = ("name", "pattern", "ignore_case", "window")
 
     def __init__(self, name: str, pattern: str, *, ignore_case: bool = False, window: int = 1) -> None:
         self._check(name, window)
@@ -314,25 +320,6 @@ class Regex(DerivedColumn):
             One line of the template language.
         """
         return f'{self.name} = {self.name}[{self._offsets()}].one_of("1")?\n'
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the complete definition, for model files.
-
-        Returns:
-            A dict of plain values.
-        """
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "pattern": self.pattern,
-            "ignore_case": self.ignore_case,
-            "window": self.window,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Regex:
-        """Create an expression from the result of `to_json`."""
-        return cls(data["name"], data["pattern"], ignore_case=data["ignore_case"], window=data["window"])
 
     @classmethod
     def spelled(cls, piece: str, name: str | None, rest: str) -> Regex:
@@ -379,7 +366,7 @@ def derived_column_of(data: Mapping[str, Any]) -> DerivedColumn:
     return DerivedColumn.kinds[data["kind"]].from_json(data)
 
 
-class Features:
+class Features(Summand):
     """A sum of several features. An attribute that two parts assign to a token counts once.
 
     `"default" + Gazetteer("cities.txt") + Regex("year", "(19|20)[0-9]{2}") + my_function` also creates a sum, and
@@ -418,12 +405,6 @@ class Features:
         if not found:
             raise ParameterError("Features: no parts. Give at least one, such as 'default'.")
         self.parts: tuple[Any, ...] = tuple(found)
-
-    def __add__(self, other: Any) -> Features:
-        return Features(self, other)
-
-    def __radd__(self, other: Any) -> Features:
-        return Features(other, self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Features) and self.parts == other.parts

@@ -10,7 +10,6 @@ over whole corpora. A function is called once per sentence.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -27,14 +26,20 @@ from tagwise._core import (
 from tagwise.base.domains import is_text
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
 from tagwise.base.imports import NO_FUNCTIONS, Functions, alias, path_of, require_function
-from tagwise.base.parameters import cores, meant
+from tagwise.base.parameters import cores
+from tagwise.features.compiling import (
+    compiled_template,
+    derived_names,
+    of_sentences,
+    part_name,
+    with_suggestion,
+)
 from tagwise.features.derived_columns import DerivedColumn, Features, derived_column_of
 from tagwise.features.inputs import Inputs, fields_of
 from tagwise.features.patterns import Patterns
-from tagwise.features.sets import DEFAULT_COLUMN, is_crfpp, quoted
+from tagwise.features.sets import DEFAULT_COLUMN, is_crfpp
 from tagwise.features.union import united
 from tagwise.features.vectors import VectorSpec
-from tagwise.features.word_classes import WordClasses
 
 Function = Callable[[Any], Sequence[Any]]
 #: Description in messages.
@@ -48,24 +53,6 @@ class Tokens(list[Any]):
     def tokens(self) -> list[Any]:
         """The list itself."""
         return self
-
-
-def with_suggestion(message: str, columns: Sequence[str]) -> str:
-    """Add a suggestion for an unknown name to an error message about a template.
-
-    >>> print(with_suggestion('line 1: no column "wrod"; the columns are word', ["word"]))
-    line 1: no column "wrod" (did you mean 'word'?); the columns are word
-    """
-    place, name = re.match(r"((?:line \d+: )?)(\w*)", message).groups()  # type: ignore[union-attr]
-    if message.startswith(f"{place}{name} takes no argument"):  # the name may not be a function at all
-        try:
-            Template(f"{quoted(columns[0])}[0].{name}", [columns[0]])
-        except TemplateError as error:
-            message = re.sub(r"^line \d+: ", lambda _: place, str(error))
-    found = re.search(r'(?:unknown function|no column) "(\w+)"(?=; (.*))', message, re.DOTALL)
-    if found is None:
-        return message
-    return message[: found.end()] + meant(found[1], re.findall(r"\w+", found[2])) + message[found.end() :]
 
 
 def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
@@ -122,13 +109,13 @@ class Recipe:
         derived = tuple(dict.fromkeys(derived))
         derived_names(columns, derived)
         try:
-            compiled = _compiled(text, columns, columns[0], derived)
+            compiled = compiled_template(text, columns, columns[0], derived)
         except TemplateError as error:
             raise TemplateError(with_suggestion(str(error), columns)) from None
         needed = {*compiled.used_columns, *([columns[0]] if derived or not compiled.used_columns else [])}
         used = [column for column in columns if column in needed]
         if used != list(columns):
-            compiled = _compiled(text, used, columns[0], derived)
+            compiled = compiled_template(text, used, columns[0], derived)
         return Recipe(
             "template", name or text, text, tuple(used), columns[0], None, compiled, derived_columns=derived
         )
@@ -280,7 +267,7 @@ class Recipe:
         if self.kind == "template":
             column = self._word_column(inputs)
             bare = (
-                not _of_sentences(self.derived_columns)
+                not of_sentences(self.derived_columns)
                 and inputs.kind == "tokens"
                 and self.columns == (self.token_column,)
             )
@@ -340,7 +327,7 @@ class Recipe:
 
     def _columns(self, inputs: Inputs) -> list[tuple[Sequence[str], ...]]:
         """Return the columns of every sentence in the order of the template, including derived columns."""
-        found, derived = self._corpus_columns(inputs), _of_sentences(self.derived_columns)
+        found, derived = self._corpus_columns(inputs), of_sentences(self.derived_columns)
         if not derived:
             return found
         token = self.columns.index(self.token_column)
@@ -469,7 +456,7 @@ class Recipe:
                     f"derived columns need the column {data['token_column']!a}, which is not one of the columns "
                     f"{', '.join(map(ascii, columns))}"
                 )
-            compiled = _compiled(text, columns, data["token_column"], derived, lists)
+            compiled = compiled_template(text, columns, data["token_column"], derived, lists)
             learned = None if lists is None else tuple(map(tuple, lists))
             return Recipe(
                 "template",
@@ -510,44 +497,3 @@ class Recipe:
             of_sum = (None, None, None, "", (), self.parts, self.dense)
             return (Recipe, (self.kind, self.name, "", self.columns, self.token_column, *of_sum))
         return (Recipe.from_json, (self.to_json(),))
-
-
-def part_name(name: str) -> str:
-    """Return the name of a part for the name of a sum."""
-    return name.strip() if "\n" not in name.strip() else "template"
-
-
-def derived_names(columns: Sequence[str], derived: Sequence[DerivedColumn]) -> list[str]:
-    """Return the names of the derived columns. Raise a TemplateError if a name is not unique."""
-    names: list[str] = []
-    for column in derived:
-        if column.name in names or column.name in columns:
-            raise TemplateError(
-                f"several columns are named {column.name!r}, in the corpus or as gazetteers and regular expressions. "
-                f"Give {column!r} another name."
-            )
-        names.append(column.name)
-    return names
-
-
-def _compiled(
-    text: str, columns: Sequence[str], token: str, derived: Sequence[DerivedColumn], lists: Any = None
-) -> Template:
-    """Compile a template followed by the templates of derived columns. Word classes are looked up natively."""
-    full = terminated(text) + "".join(column.template() for column in derived) if derived else text
-    names = [column.name for column in _of_sentences(derived)]
-    at = list(columns).index(token) if derived else 0
-    classes = [(column.name, at, column.table) for column in derived if isinstance(column, WordClasses)]
-    return Template(full, [*columns, *names], lists, classes)
-
-
-def _of_sentences(derived: Sequence[DerivedColumn]) -> list[DerivedColumn]:
-    """Return the derived columns whose values are computed for each sentence, and not natively."""
-    return [column for column in derived if not isinstance(column, WordClasses)]
-
-
-def terminated(text: str) -> str:
-    """Terminate a template so that its `pad:` does not apply to a template appended to it."""
-    if not text.strip():
-        return ""
-    return text.rstrip("\n") + "\n" + ("absent:\n" if re.search(r"\bpad\b[^:\n]*:", text) else "")

@@ -16,10 +16,11 @@ from typing import Any
 from tagwise.base.domains import is_text
 from tagwise.base.exceptions import CorpusError, ParameterError, TemplateError
 from tagwise.base.files.regular import read_regular
+from tagwise.features.compiling import derived_names, part_name, terminated
 from tagwise.features.derived_columns import DerivedColumn, Features, parse_sum, split_sum
 from tagwise.features.inputs import Inputs
 from tagwise.features.patterns import is_wapiti
-from tagwise.features.recipe import Recipe, derived_names, part_name, terminated
+from tagwise.features.recipe import Recipe
 from tagwise.features.sets import DEFAULT_COLUMN, SETS, is_crfpp, template_text
 
 #: Maximum size of a template file in bytes.

@@ -9,7 +9,7 @@ computes everything that the protocols do not cover (beams, lookback, model file
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -23,9 +23,8 @@ from tagwise.base import extensions
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import meant
 from tagwise.learners.problem import Problem
-from tagwise.learners.sums import PartialSum, logarithmic, plain, total_of
 from tagwise.optimizers.base import HostVectors, VectorSpace
-from tagwise.scores.protocols import Exponential, Objective, Scorer, Vector
+from tagwise.scores.protocols import Exponential, Objective, Scorer
 
 #: Function of layout, weights, forbidden pairs and whether each step is normalised, which returns a scorer.
 ScorerMaker = Callable[[_core.Layout, NDArray[np.float32], NDArray[np.uint32] | None, bool], Scorer]
@@ -103,36 +102,3 @@ def exponential(objective: Objective) -> Exponential:
     raise ParameterError(
         f"{type(objective).__name__} does not support the exponential loss. Use loss='log', or another backend"
     )
-
-
-class Sum:
-    """Objective of a corpus as the sum of those of its shards, in the order of their numbers (`learners.sums`)."""
-
-    def __init__(self, parts: Sequence[Objective]) -> None:
-        self.parts = tuple(parts)
-
-    def value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
-        """Return the loss at `w` and the maximum of the shards. The gradient is written in place."""
-        return self._sum([part.value for part in self.parts], w, gradient, n_jobs, plain)
-
-    def log_value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
-        """Return log sum_s e^{v_s} of the shards' v_s. Their gradients are weighted by e^{v_s} over that sum."""
-        parts = [part.log_value for part in map(exponential, self.parts)]
-        return self._sum(parts, w, gradient, n_jobs, logarithmic)
-
-    @staticmethod
-    def _sum(
-        parts: Sequence[Callable[[Vector, Vector, int], tuple[float, float]]],
-        w: Vector,
-        gradient: Vector,
-        n_jobs: int,
-        add: Callable[[PartialSum, PartialSum], PartialSum],
-    ) -> tuple[float, float]:
-        def found() -> Iterator[PartialSum]:
-            for k, evaluate in enumerate(parts):
-                here = np.empty_like(gradient)
-                yield PartialSum(k, 0, *evaluate(w, here, n_jobs), here)
-
-        total = total_of(found(), add)
-        gradient[:] = total.gradient
-        return total.value, total.largest

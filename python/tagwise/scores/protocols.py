@@ -24,8 +24,8 @@ class Objective(Protocol):
     """Loss of a training set and its gradient as functions of the weights, without the penalty.
 
     A loss is a sum over sentences, so that the objectives of fixed shards add up to that of the corpus
-    (`learners.backends.Sum`). They are added in the order of the shards, and the result does not depend on the number
-    of threads or machines.
+    (`learners.sharded.objective.OverShards`). They are added in the order of the shards, and the result does not depend
+    on the number of threads or machines.
     """
 
     def value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:

@@ -230,17 +230,8 @@ def tuning_parts(cell: Cell, train: Corpus, dev: Corpus | None) -> list[tuple[Co
     return [(train if cell.tune_size is None else train[: cell.tune_size], dev)]
 
 
-def noisy(name: str, percent: int) -> str:
-    """Return the name of a corpus with a percentage of wrong training labels.
-
-    >>> noisy("ewt-pos", 10)
-    'ewt-pos +10% noise'
-    """
-    return f"{name} +{percent}% noise" if percent else name
-
-
 def load_parts(name: str) -> tuple[Corpus, Corpus | None, Corpus]:
-    """Return the parts of a bundled corpus, with wrong labels in the training part if the name is a `noisy` one."""
+    """Return the parts of a bundled corpus. The name "ewt-pos +10% noise" has wrong labels in its training part."""
     match = re.fullmatch(r"(.+) \+(\d+)% noise", name)
     if match is None:
         return load_corpus(name)
