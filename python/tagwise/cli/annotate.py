@@ -15,7 +15,6 @@ from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import (
     bundled_corpus,
     corpus_options,
-    held,
     names_of,
     read_corpus,
     text_form,
@@ -23,7 +22,7 @@ from tagwise.cli.files import (
 )
 from tagwise.cli.help import DATA, LEARNER, Command
 from tagwise.cli.models import load_model
-from tagwise.cli.options import COUNT, option
+from tagwise.cli.options import COUNT, held, option
 from tagwise.corpus import schemes
 from tagwise.corpus.sentence import Corpus
 
@@ -44,7 +43,7 @@ def sentences_of(corpus: str, form: str | None, columns: str | None, label: str 
     names, label = names_of(columns, label)
     from tagwise.apps.annotate.imports import read_document
 
-    form = text_form(form) or ("raw" if held("raw") else None)
+    form = text_form(form, held("raw")) or ("raw" if held("raw") else None)
     encoding = held("encoding")
     return read_document(corpus, form, columns=names, label=label or "label", encoding=encoding)
 

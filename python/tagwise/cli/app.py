@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import json
 import os
 import sys
 from typing import Any
@@ -12,10 +13,11 @@ from typing import Any
 import rich_click as click
 from click import exceptions
 from click.exceptions import Abort, Exit
+from rich.console import Console
 
 from tagwise._core import __version__
 from tagwise.base.exceptions import InternalError, TagwiseError
-from tagwise.base.terminal import visible
+from tagwise.base.terminal import as_text, visible
 from tagwise.cli.completion import suggest
 from tagwise.cli.help import CONFIG, HELP, Command, Context, in_options
 from tagwise.cli.options import option
@@ -49,6 +51,17 @@ debug_option = option(
 def say(message: str) -> None:
     """Print a line to stderr, so that stdout holds data only. Control characters are made visible."""
     click.echo(visible(message, keep="\n"), err=True)
+
+
+def show(result: Any, *, as_json: bool) -> None:
+    """Print a result that has a table and a `to_dict`: as JSON, as a table on a terminal, or as plain text."""
+    console = Console()
+    if as_json:
+        click.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2))
+    elif console.is_terminal:
+        console.print(result)
+    else:
+        click.echo(as_text(result, console.width))
 
 
 def fail(message: str) -> None:

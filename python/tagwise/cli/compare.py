@@ -29,25 +29,23 @@ from tagwise.apps.compare import (
     run,
 )
 from tagwise.apps.compare.blocks import comparison_blocks
-from tagwise.apps.compare.learners import ComparedLearner, estimator
 from tagwise.apps.compare.plan import HELD_OUT, Cell, Data, check_against
 from tagwise.base.exceptions import ParameterError, TrainingError
-from tagwise.base.parameters import cores, lookup, meant, parameters_of
+from tagwise.base.parameters import cores, meant
 from tagwise.base.terminal import as_text, plain, table
 from tagwise.base.writing import write_text
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
+from tagwise.cli.cluster import cluster_options, connect
 from tagwise.cli.encode import parse_memory
 from tagwise.cli.files import (
-    address_option,
-    backend_option,
     check_output,
     encoding_option,
     label_options,
     read_corpus,
-    require,
 )
 from tagwise.cli.help import DATA, HELP, MACHINE, OUTPUT, RESUMING, Command, command_line, in_options
 from tagwise.cli.options import COUNT, option
+from tagwise.cli.settings import check_grid, check_settings, tuned, unknown_parameter
 from tagwise.corpus.sentence import Corpus
 from tagwise.features.derived_columns import parse_features
 
@@ -171,72 +169,6 @@ def check_outputs(
         if Path(path).suffix not in WRITERS:
             raise click.BadParameter(f"{path}: expected a file name that ends in {', '.join(WRITERS)}")
     return paths
-
-
-def as_value(text: str) -> Any:
-    """Parse a value as an integer, a float, true or false, or else return the text."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return {"true": True, "false": False}.get(text.lower(), text)
-
-
-def check_grid(
-    _context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]
-) -> dict[str, list[Any]]:
-    """Parse ``name=value,value,...``. The last of several lists for one name counts."""
-    out: dict[str, list[Any]] = {}
-    for text in pairs:
-        name, sign, values = text.partition("=")
-        listed = [value.strip() for value in values.split(",")]
-        if not sign or not all(listed):
-            raise click.BadParameter(f"{text!r}: expected name=value,value,..., such as l2=0.01,0.1,1")
-        out[name] = list(dict.fromkeys(map(as_value, listed)))
-    return out
-
-
-def unknown_parameter(name: str, learners: Sequence[ComparedLearner]) -> str:
-    """Return the message for a parameter that none of the learners has."""
-    names = {each for learner in learners for each in parameters_of(estimator(learner.kind))}
-    return f"none of the learners has a parameter {name!r}{meant(name, names)}. tagwise train --params lists them"
-
-
-def tuned(
-    chosen: Preset, learners: list[ComparedLearner], grid: dict[str, list[Any]], data: Mapping[str, Data]
-) -> Preset:
-    """Return the preset with a grid for the learners that have its parameters.
-
-    Values are scored on the dev parts if all corpora have one, and by cross-validation otherwise.
-    """
-    for name, values in grid.items():
-        owners = [learner for learner in learners if learner.accepted({name: None})]
-        if not owners:
-            raise click.BadParameter(unknown_parameter(name, learners), param_hint="--tune")
-        try:
-            for kind in {learner.kind for learner in owners}:
-                for value in values:
-                    lookup(parameters_of(estimator(kind)), name, kind).check(value)
-        except ParameterError as error:
-            raise click.BadParameter(str(error), param_hint="--tune") from error
-    kinds = dict.fromkeys(learner.kind for learner in learners)
-    tune = {kind: found for kind in kinds if (found := ComparedLearner(kind, kind).accepted(grid))}
-    folds = 0 if all(parts.dev is not None for parts in data.values()) else HELD_OUT
-    return replace(chosen, tune=tune, folds=folds, tune_size=None)
-
-
-def check_settings(
-    _context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]
-) -> dict[str, Any]:
-    """Parse ``name=value`` pairs."""
-    out: dict[str, Any] = {}
-    for text in pairs:
-        name, sign, value = text.partition("=")
-        if not sign:
-            raise click.BadParameter(f"{text!r}: expected name=value, such as max_iter=50")
-        out[name] = as_value(value)
-    return out
 
 
 def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
@@ -399,8 +331,7 @@ class PresetOrFile(_Choice):
     show_default="1 if --workers is above 1",
 )
 @option("--memory SIZE", "Memory for all processes together, such as 8G.", MACHINE, callback=parse_memory)
-@backend_option("Train on this machine (local) or on a Ray cluster (ray).", MACHINE, "local")
-@address_option(MACHINE)
+@cluster_options("Train on this machine (local) or on a Ray cluster (ray).", MACHINE, "local", workers=False)
 @option(
     "--list",
     "List the presets and exit.",
@@ -522,14 +453,8 @@ def compare(
     )
     console = Console()
     watch = Watch(console, comparison, len(cells))
-    if backend == "ray":
-        from tagwise.ray.pool import connected
-
-        connected(address)
-        processes = workers or 0
-    else:
-        require("--backend ray", False, address=address)
-        processes = cores() if workers is None else workers
+    connect(backend, address)
+    processes = cores() if workers is None and backend == "local" else workers or 0
     threads = n_jobs or (1 if processes > 1 else None)
     cache = Cache(None if fresh else folder or default_folder())
     begin = time.perf_counter()

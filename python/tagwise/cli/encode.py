@@ -12,18 +12,14 @@ from rich.console import Console
 from tagwise.base.exceptions import ParameterError
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.classes import learn
+from tagwise.cli.cluster import cluster_options, connect
 from tagwise.cli.files import (
-    address_option,
-    backend_option,
     corpus_options,
-    held,
     n_jobs_option,
     names_of,
-    require,
-    workers_option,
 )
 from tagwise.cli.help import DATA, LARGE, OUTPUT, Command
-from tagwise.cli.options import COUNT, option
+from tagwise.cli.options import COUNT, held, option
 from tagwise.dataset.shards.encode import SHARD_TOKENS, Encoded
 from tagwise.dataset.shards.encode import encode as encode_files
 from tagwise.dataset.shards.files import memory_of
@@ -66,9 +62,7 @@ def parse_memory(_: click.Context, __: click.Parameter, text: str | None) -> int
     LARGE,
     callback=parse_memory,
 )
-@backend_option("Encode in this process (local) or on a Ray cluster, file by file (ray).", LARGE, "local")
-@address_option(LARGE)
-@workers_option(LARGE)
+@cluster_options("Encode in this process (local) or on a Ray cluster, file by file (ray).", LARGE, "local")
 @n_jobs_option
 @debug_option
 def encode(
@@ -103,16 +97,11 @@ def encode(
           --backend ray --address auto
     """
     begin = time.perf_counter()
-    if backend == "ray":
-        from tagwise.ray.pool import connected
-
-        if n_jobs is not None:
-            raise click.UsageError(
-                "--n-jobs has no effect on a Ray cluster. Use --workers, or omit --backend ray"
-            )
-        connected(address)
-    else:
-        require("--backend ray", False, address=address, workers=workers)
+    if backend == "ray" and n_jobs is not None:
+        raise click.UsageError(
+            "--n-jobs has no effect on a Ray cluster. Use --workers, or omit --backend ray"
+        )
+    connect(backend, address, workers=workers)
     names, label = names_of(columns, label)
     chosen: Any = parse_features(features)
     if classes:

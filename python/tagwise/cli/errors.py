@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import rich_click as click
-from rich.console import Console
 
-from tagwise.base.terminal import as_text
-from tagwise.cli.app import debug_option
+from tagwise.cli.app import debug_option, show
 from tagwise.cli.files import corpus_options, label_options, read_corpus
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, load_model
@@ -54,12 +51,4 @@ def errors(
     """
     tagger = load_model(model, functions, trust)
     corpus = read_corpus(source, form, columns, label, part="test", tagger=tagger)
-    found = tagger.errors(corpus, top=top, examples=examples)
-    if as_json:
-        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
-        return
-    console = Console()
-    if console.is_terminal:
-        console.print(found)
-    else:
-        click.echo(as_text(found, console.width))
+    show(tagger.errors(corpus, top=top, examples=examples), as_json=as_json)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import rich_click as click
-from rich.console import Console
 
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import meant
-from tagwise.base.terminal import as_text
-from tagwise.cli.app import debug_option
+from tagwise.cli.app import debug_option, show
 from tagwise.cli.files import model_columns
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, load_model
@@ -108,12 +105,4 @@ def explain(
             f"{token}: the text has {size} tokens. Give 1 to {size}", param_hint="--token"
         )
     place = None if token is None else token - 1
-    found = tagger.explain(sentence, token=place, against=known.get(against), top=top)
-    if as_json:
-        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
-        return
-    console = Console()
-    if console.is_terminal:
-        console.print(found)
-    else:
-        click.echo(as_text(found, console.width))
+    show(tagger.explain(sentence, token=place, against=known.get(against), top=top), as_json=as_json)

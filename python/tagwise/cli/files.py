@@ -5,18 +5,17 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO, Any, cast
 
 import rich_click as click
 from click import get_current_context
 
 from tagwise.base.exceptions import CorpusError, FileError, file_error
-from tagwise.base.extensions import backends
 from tagwise.base.parameters import meant
 from tagwise.base.writing import check_writable
 from tagwise.cli.help import DATA, MACHINE
-from tagwise.cli.options import COUNT, Decorated, option, together
+from tagwise.cli.options import COUNT, held, hold, option, together
 from tagwise.corpus.bundled import list_corpora, load_corpus
 from tagwise.corpus.columns import LABELS
 from tagwise.corpus.formats import FORMATS, open_sentences
@@ -29,13 +28,6 @@ PARTS = ("train", "dev", "test")
 MAGIC = b"tagwise\n"
 
 
-def require(needed: str, met: bool, **options: Any) -> None:
-    """Reject options whose requirement is not met. `needed` describes it in the message."""
-    for name in (name for name, value in options.items() if value not in (None, False) and not met):
-        option = f"--{name.replace('_', '-')}"
-        raise click.UsageError(f"{option} requires {needed}. Add it, or omit {option}")
-
-
 def check_output(path: str, option: str = "--output") -> None:
     """Reject an output file that cannot be written, before training instead of after it."""
     try:
@@ -44,29 +36,13 @@ def check_output(path: str, option: str = "--output") -> None:
         raise click.BadParameter(str(error), param_hint=option) from error
 
 
-#: Prefix of the keys under which a context holds the values of options that only the functions of this module use.
-_READING = "tagwise.reading."
-
-
-def _hold(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    context.meta[_READING + str(parameter.name)] = value
-    return value
-
-
-def held(name: str) -> Any:
-    """Return the value of an option that the context of the running command holds, or None."""
-    context = get_current_context(silent=True)
-    return None if context is None else context.meta.get(_READING + name)
-
-
 #: ``--encoding``, which `read_sentences` uses.
 encoding_option = option(
     "--encoding NAME",
     "Encoding of the files, such as latin-1.",
     DATA,
     show_default="UTF-8, or UTF-16 by its mark",
-    callback=_hold,
-    expose_value=False,
+    hold_by=hold,
 )
 
 
@@ -101,7 +77,7 @@ def _mapping(context: click.Context, parameter: click.Parameter, value: str | No
             raise click.BadParameter(f"{old!r} occurs twice. Give each label one new name")
         if old:
             found[old] = new
-    return _hold(context, parameter, found or None)  # type: ignore[no-any-return]
+    return hold(context, parameter, found or None)  # type: ignore[no-any-return]
 
 
 #: Options on the labels of corpora, which `read_sentences` uses.
@@ -110,15 +86,13 @@ label_options = together(
         "--map-labels OLD=NEW",
         "New names for labels, such as person=PER,location=LOC. The name O removes a label.",
         DATA,
-        callback=_mapping,
-        expose_value=False,
+        hold_by=_mapping,
     ),
     option(
         "--label-names NAMES",
         "Names of labels that are numbers in the file, such as O,B-PER,I-PER, beginning with that of 0.",
         DATA,
-        callback=_hold,
-        expose_value=False,
+        hold_by=hold,
     ),
     option(
         "--misaligned ACTION",
@@ -126,8 +100,7 @@ label_options = together(
         DATA,
         type=click.Choice(POLICIES),
         show_default="error",
-        callback=_hold,
-        expose_value=False,
+        hold_by=hold,
     ),
 )
 
@@ -138,53 +111,25 @@ text_options = together(
         "--raw",
         "Plain text is not tokenized: split it with the tokenizer.",
         DATA,
-        callback=_hold,
-        expose_value=False,
+        hold_by=hold,
     ),
     option(
         "--pretokenized",
         "Plain text is tokenized already: split it at spaces only.",
         DATA,
-        callback=_hold,
-        expose_value=False,
+        hold_by=hold,
     ),
 )
 
 
-def text_form(form: str | None, raw: bool | None = None) -> str | None:
+def text_form(form: str | None, raw: bool) -> str | None:
     """Return the format that ``--raw``, ``--pretokenized`` and ``--format`` ask for, or None to detect it."""
-    raw, pretokenized = held("raw") if raw is None else raw, held("pretokenized")
+    pretokenized = held("pretokenized")
     if raw and pretokenized:
         raise click.UsageError("--raw and --pretokenized contradict each other. Omit one of them")
     if pretokenized and form not in (None, "text"):
         raise click.UsageError(f"--pretokenized reads plain text, but --format is {form}. Omit one of them")
     return "text" if pretokenized else form
-
-
-def backend_option(help: str, panel: str, default: str | None = None) -> Callable[[Decorated], Decorated]:
-    """Return ``--backend`` for a command, with its own help."""
-    return option(
-        "--backend BACKEND",
-        f"{help} Results are the same.",
-        panel,
-        type=click.Choice(backends()),
-        default=default,
-        show_default="local",
-    )
-
-
-def address_option(panel: str) -> Callable[[Decorated], Decorated]:
-    """Return ``--address`` for a command."""
-    return option(
-        "--address HOST:PORT", "Address of the Ray cluster, or auto for the one on this machine.", panel
-    )
-
-
-def workers_option(panel: str) -> Callable[[Decorated], Decorated]:
-    """Return ``--workers`` for a command."""
-    return option(
-        "--workers N", "Number of workers on the Ray cluster.", panel, type=COUNT, show_default="one per CPU"
-    )
 
 
 #: ``--n-jobs``.
@@ -324,13 +269,13 @@ def with_mapped(sentences: Iterator[Sentence], source: str) -> Iterator[Sentence
         labels.update(own)
         yield sentence.with_labels(mapped(own, mapping, seen))
     missing = [name for name in mapping if name not in seen]
-    if missing and not held("mapped"):
+    if missing and not get_current_context().meta.get("tagwise.mapped"):
         known = sorted({y.partition("-")[2] or y for y in labels} | labels)
         raise CorpusError(
             f"{source}: --map-labels: no label is named {missing[0]!r}{meant(missing[0], known)}. The labels are "
             f"{', '.join(sorted(labels)) or 'missing'}."
         )
-    get_current_context().meta[_READING + "mapped"] = True
+    get_current_context().meta["tagwise.mapped"] = True
 
 
 def read_sentences(

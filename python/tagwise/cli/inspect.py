@@ -15,10 +15,9 @@ from tagwise.base.terminal import explanation_columns, pair_table, transition_ta
 from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option
 from tagwise.cli.classes import show_classes
-from tagwise.cli.files import require
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.models import function_options, is_pretrained, load_model
-from tagwise.cli.options import COUNT, option
+from tagwise.cli.options import COUNT, option, require
 from tagwise.cli.pretrained import format_scores
 from tagwise.features.class_files import is_class_file
 

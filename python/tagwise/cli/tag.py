@@ -15,16 +15,16 @@ from tagwise.cli.app import debug_option
 from tagwise.cli.files import (
     bundled_corpus,
     encoding_option,
-    held,
     model_columns,
     n_jobs_option,
     names_of,
     read_sentences,
+    text_form,
 )
 from tagwise.cli.help import DATA, OUTPUT, Command, in_options
 from tagwise.cli.labelling import Labelling
 from tagwise.cli.models import device_option, function_options, load_model, need_probabilities
-from tagwise.cli.options import COUNT, option
+from tagwise.cli.options import COUNT, held, hold, option
 from tagwise.cli.rows import IN_PLACE, Rows
 from tagwise.cli.spans import TEXTS, texts_written
 from tagwise.cli.stream import batches
@@ -123,11 +123,6 @@ def conllu_writer(column: str) -> Callable[[Sentence, Labelling], str]:
         return format_conllu(Sentence(fields, column, comments=head, doc=sentence.doc, rows=sentence.rows))
 
     return as_conllu
-
-
-def output_writer(form: str, label: str | None) -> Callable[[Sentence, Labelling], str]:
-    """Return the function that writes a labelled sentence in a format."""
-    return WRITERS[form](label)
 
 
 #: By format: a function of the name of the label column that returns the writer of a labelled sentence. `TEXTS` has the
@@ -290,6 +285,7 @@ def written(
     "--pretokenized",
     "The input is tokenized text: one sentence per line, tokens separated by spaces. Write word/LABEL.",
     DATA,
+    hold_by=hold,
 )
 @encoding_option
 @option(
@@ -339,7 +335,6 @@ def tag(
     output: str,
     form: str | None,
     untokenized: bool,
-    pretokenized: bool,
     output_format: str | None,
     columns: str | None,
     replace: bool,
@@ -377,9 +372,8 @@ def tag(
       tagwise tag model.tagwise 'in/*.conll' -o out/ \\
           --backend ray --address auto
     """
-    form = pretokenized_form(form, untokenized, pretokenized)
     options = TagOptions(
-        form,
+        text_form(form, untokenized),
         untokenized,
         output_format,
         columns,
@@ -457,7 +451,7 @@ def tag_one(tagger: Any, source: str, output: str, options: TagOptions) -> None:
         output_of = texts_written(tagger, sentences, target, marginals, min_probability)
     else:
         output_of = written(
-            tagger, sentences, rows or output_writer(target, label), marginals, nbest, min_probability
+            tagger, sentences, rows or WRITERS[target](label), marginals, nbest, min_probability
         )
     with writer(output) as write_out:
         for text in output_of:
@@ -473,15 +467,6 @@ def check_untokenized(source: str, form: str | None, kind: str) -> None:
         raise click.UsageError(
             f"--raw: {source} looks like {named}, which is tokenized already. Omit --raw, or add --format raw"
         )
-
-
-def pretokenized_form(form: str | None, untokenized: bool, pretokenized: bool) -> str | None:
-    """Return the format of the input with ``--pretokenized``, or raise a UsageError if options contradict it."""
-    if pretokenized and untokenized:
-        raise click.UsageError("--raw and --pretokenized contradict each other. Omit one of them")
-    if pretokenized and form not in (None, "text"):
-        raise click.UsageError(f"--pretokenized reads plain text, but --format is {form}. Omit one of them")
-    return "text" if pretokenized else form
 
 
 def form_of(form: str | None, untokenized: bool) -> str | None:

@@ -20,8 +20,8 @@ from tagwise.base.files.regular import make_own_folder, read_regular
 from tagwise.base.files.sealed import sealed, unsealed
 from tagwise.base.writing import atomic
 from tagwise.cli.app import say
-from tagwise.cli.files import address_option, backend_option, require, workers_option
-from tagwise.cli.options import option, together
+from tagwise.cli.cluster import cluster_options, connect
+from tagwise.cli.options import option, require, together
 from tagwise.corpus.parquet import need_pyarrow, open_parquet
 from tagwise.dataset.shards.encode import expanded
 from tagwise.dataset.shards.files import FORMAT, checksum
@@ -66,16 +66,10 @@ class ManyOptions:
         """Reject these options for a single file."""
         require("many files (a pattern and -o FOLDER/)", False, **vars(self))
 
-    def check(self) -> None:
-        """Reject options of a Ray cluster without ``--backend ray``."""
-        require("--backend ray", self.backend == "ray", address=self.address, workers=self.workers)
-
 
 #: Options for many files.
 many_options = together(
-    backend_option("Tag the files in this process (local) or on a Ray cluster (ray).", MANY),
-    address_option(MANY),
-    workers_option(MANY),
+    cluster_options("Tag the files in this process (local) or on a Ray cluster (ray).", MANY),
     option(
         "--on-error ACTION",
         "What to do with a file that cannot be tagged: stop, or skip it with a message.",
@@ -187,7 +181,12 @@ def tag_files(
     tag: Tagging,
 ) -> None:
     """Tag the files that match a pattern into a folder. `tag` does one file."""
-    many.check()
+    if many.backend == "ray" and not os.path.isfile(model):
+        raise click.UsageError(
+            f"--backend ray requires a model file that every machine can read, but {model} is not a file. Give a "
+            "model file"
+        )
+    require("--backend ray", many.backend == "ray", address=many.address, workers=many.workers)
     todo = places(source, output)
     make_folder(Path(output))
     notes = Notes(output, model, options)
@@ -195,7 +194,7 @@ def tag_files(
     for _, place in missing:
         os.makedirs(os.path.dirname(place) or ".", exist_ok=True)
     if many.backend == "ray":
-        done = _by_ray(tagger, model, missing, options, many, loading, tag)
+        done = _by_ray(model, missing, options, many, loading, tag)
     else:
         done = _locally(tagger, missing, options, tag)
     skipped = 0
@@ -228,7 +227,6 @@ def _locally(tagger: Any, missing: list[tuple[str, str]], options: TagOptions, t
 
 
 def _by_ray(
-    tagger: Any,
     model: str,
     missing: list[tuple[str, str]],
     options: TagOptions,
@@ -238,14 +236,8 @@ def _by_ray(
 ) -> Done:
     """Tag files on a Ray cluster. Each worker has one at a time."""
     from tagwise.ray.jobs import Failed, Jobs
-    from tagwise.ray.pool import connected
 
-    if not os.path.isfile(model):
-        raise click.UsageError(
-            f"--backend ray requires a model file that every machine can read, but {model} is not a file. Give a "
-            "model file"
-        )
-    connected(many.address)
+    connect("ray", many.address)
     setup = (os.path.abspath(model), options, loading, tag)
     tasks = [(path, (os.path.abspath(path), os.path.abspath(place))) for path, place in missing]
     with Jobs(FileTagger, setup, many.workers) as jobs:

@@ -16,22 +16,19 @@ from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import lookup, parameters_of
 from tagwise.base.progress import TrainingProgress
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
+from tagwise.cli.cluster import cluster_options, connect
 from tagwise.cli.encode import parse_memory
 from tagwise.cli.files import (
-    address_option,
-    backend_option,
     check_output,
     corpus_options,
     label_options,
     n_jobs_option,
     read_corpus,
-    require,
-    workers_option,
 )
 from tagwise.cli.help import DATA, HELP, LARGE, LEARNER, OUTPUT, RESUMING, Command, option_of
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.models import device_option, load_model
-from tagwise.cli.options import COUNT, option
+from tagwise.cli.options import COUNT, option, require
 from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.reader import ON_ERROR, Shards
 from tagwise.estimators.sharded.fit import fit_shards
@@ -192,9 +189,7 @@ def print_parameters(context: click.Context, _: click.Parameter, requested: bool
     type=click.Choice(ON_ERROR),
     show_default="stop",
 )
-@backend_option("Train in this process (local) or on a Ray cluster (ray).", LARGE)
-@address_option(LARGE)
-@workers_option(LARGE)
+@cluster_options("Train in this process (local) or on a Ray cluster (ray).", LARGE)
 @option(
     "--parts N",
     "Number of parts of the shards to train at the same time. For online learners and for crf with "
@@ -385,13 +380,8 @@ def with_classes(
 def cluster(data: Any, backend: str | None, address: str | None, workers: int | None) -> dict[str, Any]:
     """Return the arguments of `fit_shards` for a backend, after connecting to the Ray cluster if it is ``ray``."""
     require(SHARDS, isinstance(data, Shards), backend=backend)
-    if backend == "ray":
-        from tagwise.ray.pool import connected
-
-        connected(address)
-        return {"backend": backend, "workers": workers}
-    require("--backend ray", False, address=address, workers=workers)
-    return {} if backend is None else {"backend": backend}
+    connect(backend, address, workers=workers)
+    return {} if backend is None else {"backend": backend, "workers": workers}
 
 
 def _saved(tagger: Any, *, output: str, prune: bool) -> str:

@@ -231,7 +231,7 @@ def tuning_parts(cell: Cell, train: Corpus, dev: Corpus | None) -> list[tuple[Co
 
 
 def load_parts(name: str) -> tuple[Corpus, Corpus | None, Corpus]:
-    """Return the parts of a bundled corpus. The name "ewt-pos +10% noise" has wrong labels in its training part."""
+    """Return the parts of a bundled corpus. That of a name with "+N% noise" has wrong labels in the training part."""
     match = re.fullmatch(r"(.+) \+(\d+)% noise", name)
     if match is None:
         return load_corpus(name)
