@@ -1,4 +1,4 @@
-"""Discriminative label-sequence learning: every classic learner on one fast engine.
+"""Fast sequence labelling: train, explain and serve taggers for entities, parts of speech and fields.
 
 >>> import tagwise as tw
 >>> train, dev, test = tw.load_corpus("wnut17-ner")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -97,6 +98,18 @@ def check_bounds() -> Iterator[str]:
     for name, bound in stated.items():
         if f"| {name} | {bound} |" not in text("docs/reference/support.md"):
             yield f"docs/reference/support.md does not state {name} {bound}"
+
+
+def check_links_of_releases() -> Iterator[str]:
+    """packaging/urls.py leaves no relative link in README.md and adds [project.urls], which pyproject.toml has not."""
+    urls = runpy.run_path(str(ROOT / "packaging" / "urls.py"))
+    yield from (
+        f"README.md: {link[0]}"
+        for link in urls["LINK"].finditer(urls["absolute"](text("README.md"), "https://h/r", "v1"))
+    )
+    found = tomllib.loads(urls["with_urls"](text("pyproject.toml"), "https://h/r", "v1"))["project"]["urls"]
+    if found["Source"] != "https://h/r" or set(found) != set(urls["PAGES"]):
+        yield f"[project.urls] is {found}"
 
 
 def check_licences() -> Iterator[str]:
