@@ -51,76 +51,33 @@ class CorpusFormat:
     binary: bool = False
 
 
-_LINES = (".jsonl", ".ndjson", ".json")
+_LINES = ".jsonl .ndjson .json"
 _TEXT = ("word", "label")
+
+
+def _format(
+    name: str, endings: str, priority: int, module: Any, write: Callable[..., None], **more: Any
+) -> CorpusFormat:
+    """Return the format of a module. `endings` are separated by spaces."""
+    return CorpusFormat(
+        name, tuple(endings.split()), priority, module.detect, module.iter_open, write, **more
+    )
+
+
 TABLE: dict[str, CorpusFormat] = {
     found.name: found
     for found in (
-        CorpusFormat(
-            "conll", (".tsv", ".conll"), 7, conll.detect, conll.iter_open, conll.write_conll, unnamed=True
-        ),
-        CorpusFormat(
-            "conllu",
-            (".conllu",),
-            6,
-            conllu.detect,
-            conllu.iter_open,
-            conllu.write_conllu,
-            columns=conllu.CONLLU_COLUMNS,
-        ),
-        CorpusFormat(tables.NAME, (".csv", ".tsv"), 5, tables.detect, tables.iter_open, tables.write_csv),
-        CorpusFormat(
-            label_studio.NAME,
-            (".json",),
-            1,
-            label_studio.detect,
-            label_studio.iter_open,
-            label_studio.write_label_studio,
-            columns=_TEXT,
-        ),
-        CorpusFormat(jsonl.NAME, _LINES, 4, jsonl.detect, jsonl.iter_open, jsonl.write_jsonl),
-        CorpusFormat(
-            parquet.NAME,
-            (".parquet",),
-            10,
-            parquet.detect,
-            parquet.iter_open,
-            parquet.write_parquet,
-            binary=True,
-        ),
-        CorpusFormat(
-            "text",
-            (),
-            8,
-            pretokenized.detect,
-            pretokenized.iter_open,
-            pretokenized.write_text,
-            columns=("word",),
-        ),
-        CorpusFormat(
-            span_jsonl.NAME,
-            _LINES,
-            3,
-            span_jsonl.detect,
-            span_jsonl.iter_open,
-            span_jsonl.write_spans,
-            columns=_TEXT,
-        ),
-        CorpusFormat(
-            doccano.NAME, _LINES, 2, doccano.detect, doccano.iter_open, doccano.write_doccano, columns=_TEXT
-        ),
-        CorpusFormat(
-            prodigy.NAME, _LINES, 0, prodigy.detect, prodigy.iter_open, prodigy.write_prodigy, columns=_TEXT
-        ),
-        CorpusFormat(
-            raw_text.NAME,
-            (),
-            9,
-            raw_text.detect,
-            raw_text.iter_open,
-            raw_text.write_raw,
-            columns=("word",),
-        ),
+        _format("conll", ".tsv .conll", 7, conll, conll.write_conll, unnamed=True),
+        _format("conllu", ".conllu", 6, conllu, conllu.write_conllu, columns=conllu.CONLLU_COLUMNS),
+        _format(tables.NAME, ".csv .tsv", 5, tables, tables.write_csv),
+        _format(label_studio.NAME, ".json", 1, label_studio, label_studio.write_label_studio, columns=_TEXT),
+        _format(jsonl.NAME, _LINES, 4, jsonl, jsonl.write_jsonl),
+        _format(parquet.NAME, ".parquet", 10, parquet, parquet.write_parquet, binary=True),
+        _format("text", "", 8, pretokenized, pretokenized.write_text, columns=("word",)),
+        _format(span_jsonl.NAME, _LINES, 3, span_jsonl, span_jsonl.write_spans, columns=_TEXT),
+        _format(doccano.NAME, _LINES, 2, doccano, doccano.write_doccano, columns=_TEXT),
+        _format(prodigy.NAME, _LINES, 0, prodigy, prodigy.write_prodigy, columns=_TEXT),
+        _format(raw_text.NAME, "", 9, raw_text, raw_text.write_raw, columns=("word",)),
     )
 }
 FORMATS = tuple(TABLE)
@@ -135,45 +92,22 @@ _OWN_NAMES = {"conllu": conllu.own_names, jsonl.NAME: own_names, parquet.NAME: o
 COMPRESSED = (".gz", ".xz", ".bz2")
 #: Extensions of files that other programs could not open if they had columns of text.
 _FOREIGN = (
-    *(
-        ".doc",
-        ".docx",
-        ".odt",
-        ".rtf",
-        ".pdf",
-        ".xls",
-        ".xlsx",
-        ".ods",
-        ".zip",
-        ".tar",
-        ".html",
-        ".htm",
-        ".xml",
-    ),
-    *(
-        ".yaml",
-        ".yml",
-        ".pickle",
-        ".pkl",
-        ".npy",
-        ".npz",
-        ".db",
-        ".sqlite",
-        ".py",
-        ".tagwise",
-    ),
+    *(".doc", ".docx", ".odt", ".rtf", ".pdf", ".xls", ".xlsx", ".ods", ".zip", ".tar", ".html", ".htm"),
+    *(".xml", ".yaml", ".yml", ".pickle", ".pkl", ".npy", ".npz", ".db", ".sqlite", ".py", ".tagwise"),
 )
-
-
 #: Beginning of training data of spaCy 2: pairs of a text and its entities.
 _SPACY = re.compile(r'\s*\[\s*(?:\[\s*)?"(?:[^"\\]|\\.)*"\s*,\s*\{\s*"entities"')
 
 
+def _ending(name: str) -> str:
+    """Return the extension of a file name, without that of a compressed file."""
+    stem, ending = os.path.splitext(name.lower())
+    return os.path.splitext(stem)[1] if ending in COMPRESSED else ending
+
+
 def formats_of_name(name: str) -> tuple[str, ...]:
     """Return the formats with the extension of a file name. The tuple is empty for .txt and stdin."""
-    stem, ending = os.path.splitext(name.lower())
-    if ending in COMPRESSED:
-        ending = os.path.splitext(stem)[1]
+    ending = _ending(name)
     return tuple(found.name for found in TABLE.values() if ending in found.endings)
 
 
@@ -189,15 +123,9 @@ def format_to_write(name: str) -> str:
         CorpusError: The extension is that of another program.
     """
     found = format_of_name(name)
-    if found is None:
-        stem, ending = os.path.splitext(name.lower())
-        if ending in COMPRESSED:
-            ending = os.path.splitext(stem)[1]
-        if ending in _FOREIGN:
-            known = sorted({known for one in TABLE.values() for known in one.endings} | {".txt"})
-            raise CorpusError(
-                f"{name}: tagwise does not write {ending} files. Use one of {', '.join(known)}."
-            )
+    if found is None and (ending := _ending(name)) in _FOREIGN:
+        known = sorted({known for one in TABLE.values() for known in one.endings} | {".txt"})
+        raise CorpusError(f"{name}: tagwise does not write {ending} files. Use one of {', '.join(known)}.")
     return found or DEFAULT
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tagwise.corpus.columns import OpenFile
-from tagwise.corpus.row_blocks import lines_of
+from tagwise.corpus.row_blocks import json_value, lines_of
 from tagwise.corpus.sentence import Sentence
 from tagwise.corpus.sentence_rows import EXAMPLE, TO_KEY, RowReader, is_column
 from tagwise.corpus.streams import File, fail, shown, writer
@@ -44,19 +44,11 @@ def iter_open(file: OpenFile, *, label_names: Sequence[str] | None = None) -> It
 def jsonl_sentences(file: OpenFile, rows: RowReader) -> Iterator[Sentence]:
     """Yield a sentence per line."""
     for line, text in lines_of(file.chunks):
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as e:
-            fail(file.name, line, f"not valid JSON ({str(e)[:80]}) in {shown(text)}", f"{EXAMPLE}.", e)
+        value = json_value(file.name, line, text, f"{EXAMPLE}.")
         if isinstance(value, list):
             value = {"tokens": value}
         if not isinstance(value, dict):
             fail(file.name, line, f"{shown(text)} is not an object", f"{EXAMPLE}.")
-        if "\\u" in text:
-            try:
-                json.dumps(value, ensure_ascii=False).encode()
-            except UnicodeEncodeError as e:
-                fail(file.name, line, "a lone surrogate (\\ud800 to \\udfff)", "Write whole characters.", e)
         yield rows.sentence(line, value)
 
 

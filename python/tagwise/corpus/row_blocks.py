@@ -1,11 +1,13 @@
-"""Helpers of line-based formats: blocks of non-blank lines with line numbers, and shared strings."""
+"""Helpers of line-based formats: blocks of non-blank lines with line numbers, lines of JSON, and shared strings."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from tagwise.corpus.streams import check_size, limit
+from tagwise.corpus.streams import check_size, fail, limit, shown
 
 _BLANK = re.compile(r"(?m)^\t+$")
 _TRAILING = re.compile(r"(?m) +$")
@@ -109,3 +111,26 @@ def lines_of(chunks: Iterator[str]) -> Iterator[tuple[int, str]]:
             line = line.strip(" \t")
             if line:
                 yield number, line
+
+
+def json_value(source: str, line: int, text: str, remedy: str) -> Any:
+    """Parse a line of JSON, or raise a CorpusError with the remedy."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as e:
+        fail(source, line, f"not valid JSON ({str(e)[:80]}) in {shown(text)}", remedy, e)
+    if "\\u" in text:
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as e:
+            fail(source, line, "a lone surrogate (\\ud800 to \\udfff)", "Write whole characters.", e)
+    return value
+
+
+def document_of(source: str, line: int, newdoc: Any) -> str | None:
+    """Return the name of the document that the member ``newdoc`` begins, or None if it begins none."""
+    if not (newdoc is None or isinstance(newdoc, (str, bool))) or (
+        isinstance(newdoc, str) and "\n" in newdoc
+    ):
+        fail(source, line, "'newdoc' is not a name", "Give a string in one line, or true.")
+    return newdoc if isinstance(newdoc, str) else "" if newdoc else None

@@ -9,6 +9,7 @@ from typing import Any
 from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import meant
 from tagwise.corpus.columns import LABELS
+from tagwise.corpus.row_blocks import document_of
 from tagwise.corpus.sentence import Sentence
 from tagwise.corpus.streams import fail, refuse_breaks, shown
 
@@ -179,9 +180,7 @@ class RowReader:
             and all(isinstance(c, str) and "\n" not in c for c in comments)
         ):
             fail(name, line, "'comments' is not an array of lines", "Give strings without line ends.")
-        if not (doc is None or isinstance(doc, (str, bool))) or (isinstance(doc, str) and "\n" in doc):
-            fail(name, line, "'newdoc' is not a name", "Give a string in one line, or true.")
-        begins = doc if isinstance(doc, str) else "" if doc else None
+        begins = document_of(name, line, doc)
         meta = {k: v for k, v in found.items() if k not in names} or None
         fields = {n: found[n] for n in kept}
         refuse_breaks(name, fields.get(self.label or ""), line)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.corpus.columns import OpenFile
-from tagwise.corpus.row_blocks import line_batches
+from tagwise.corpus.row_blocks import document_of, json_value, line_batches
 from tagwise.corpus.schemes import scheme_name
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, fail, refuse_breaks, shown, writer
@@ -209,17 +209,9 @@ def record_sentences(options: SpanOptions, chunks: Iterator[str]) -> Iterator[Se
 def read_record(options: SpanOptions, line: int, text: str) -> SpanRecord | None:
     """Parse and check a line, or return None to skip it. Its spans are not checked."""
     name, example = options.name, options.form.example
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as e:
-        fail(name, line, f"not valid JSON ({str(e)[:80]}) in {shown(text)}", f"{example}.", e)
+    value = json_value(name, line, text, f"{example}.")
     if not isinstance(value, dict):
         fail(name, line, f"{shown(text)} is not an object with a text", f"{example}.")
-    if "\\u" in text:
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError as e:
-            fail(name, line, "a lone surrogate (\\ud800 to \\udfff)", "Write whole characters.", e)
     found = _checked(options, line, lambda: options.form.fields(value))
     if found is None:
         return None
@@ -237,13 +229,11 @@ def read_record(options: SpanOptions, line: int, text: str) -> SpanRecord | None
     if spans is not None and not isinstance(spans, list):
         problem = f"{options.form.member!r} is {shown(json.dumps(spans))}, not an array"
         fail(name, line, problem, f"{example}.")
-    if not (doc is None or isinstance(doc, (str, bool))) or (isinstance(doc, str) and "\n" in doc):
-        fail(name, line, "'newdoc' is not a name", "Give a string in one line, or true.")
     try:
         scheme = scheme if scheme == TOKEN else scheme_name(str(scheme))
     except CorpusError as e:
         fail(name, line, f"'scheme': {e}", "Leave it out for IOB2.", e)
-    begins = doc if isinstance(doc, str) else "" if doc else None
+    begins = document_of(name, line, doc)
     return SpanRecord(line, found.text, spans, scheme, begins, found.meta, found.tokens, proposed)
 
 
