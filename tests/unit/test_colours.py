@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import tagwise as tw
-from tagwise.base.colours import OPACITY, PALETTE, SHARED, LabelColours, preferred
+from tagwise.base.colours import CALM, OPACITY, PALETTE, SHARED, LabelColours, preferred
 
 Array = NDArray[np.float64]
 #: Paper and ink of the report in both themes.
@@ -82,6 +82,32 @@ def test_colours_are_distinguishable_and_readable(theme: str) -> None:
     assert min(difference(lab(a), lab(b)) for a, b in itertools.combinations(drawn, 2)) >= 12
     assert min(difference(lab(a), lab(paper)) for a in drawn) >= 12
     assert min(contrast(a, ink) for a in drawn) >= 4.5
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_calm_colours_are_vivid_but_not_glaring(theme: str) -> None:
+    """They have a hue on both papers, differ from the paper more than others, and are used first."""
+    paper = channels(THEMES[theme][0])
+    for colour in PALETTE[:CALM]:
+        drawn = lab(OPACITY * channels(colour) + (1 - OPACITY) * paper)
+        assert 12 <= np.hypot(*drawn[1:]) <= 60
+        assert difference(drawn, lab(paper)) >= 15
+    colours = LabelColours(str(k) for k in range(len(PALETTE)))
+    assert {colours.index(label) for label in sorted(map(str, range(len(PALETTE))))[:CALM]} == set(
+        range(CALM)
+    )
+
+
+def test_common_label_types_have_calm_colours_that_differ_clearly() -> None:
+    for labels in (["PER", "LOC", "ORG", "MISC"], ["person", "location", "corporation", "product"]):
+        colours = LabelColours(labels)
+        for theme in THEMES:
+            paper = channels(THEMES[theme][0])
+            drawn = [
+                lab(OPACITY * channels(PALETTE[colours.index(label)]) + (1 - OPACITY) * paper)
+                for label in labels
+            ]
+            assert min(difference(a, b) for a, b in itertools.combinations(drawn, 2)) >= 15
 
 
 @given(st.lists(st.text(), min_size=1, max_size=len(PALETTE), unique=True))

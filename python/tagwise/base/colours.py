@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping
 
 #: Colours that are distinguishable on light and on dark paper if drawn with OPACITY. Any two have a CIEDE2000
 #: difference of at least 12 on white and on near-black paper, and text on them has a contrast of at least 4.5.
+#: The first CALM ones are neither muddy on dark paper nor glaring on light paper, and are used before the others.
 PALETTE = (
-    *("#88aaee", "#11cc00", "#ff0000", "#ff00ee", "#004433", "#ee8800", "#553344", "#0022ff"),
-    *("#ff88aa", "#00bbcc", "#554400", "#33bb77", "#883300", "#ff0066", "#889977", "#cc88ff"),
-    *("#aa8877", "#006699", "#226600", "#ff8855", "#223377", "#881122", "#aaaa00", "#771177"),
+    *("#ff88aa", "#88aaee", "#ff8855", "#cc88ff", "#aaaa00", "#00bbcc", "#33bb77", "#ee8800"),
+    *("#11cc00", "#ff0066", "#0022ff", "#006699", "#771177", "#883300", "#889977", "#ff0000"),
+    *("#ff00ee", "#226600", "#881122", "#223377", "#aa8877", "#554400", "#004433", "#553344"),
 )
+CALM = 8
 OPACITY = 0.5
 
 
@@ -23,17 +25,19 @@ def preferred(label: str) -> int:
     True
     """
     digest = hashlib.blake2b(label.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little") % len(PALETTE)
+    return int.from_bytes(digest, "little") % CALM
 
 
 def unused(label: str, uses: Mapping[int, int]) -> int:
     """Return the index of the colour of a new label: its own, or the next one of those that the fewest labels have.
 
+    The calm colours come before the others.
+
     >>> unused("PER", {}) == preferred("PER"), unused("PER", {preferred("PER"): 1}) == preferred("PER")
     (True, False)
     """
     first = preferred(label)
-    places = [(first + step) % len(PALETTE) for step in range(len(PALETTE))]
+    places = [*range(first, CALM), *range(first), *range(CALM, len(PALETTE))]
     return min(places, key=lambda place: uses.get(place, 0))
 
 
@@ -41,7 +45,7 @@ def tint(index: int) -> str:
     """Return a colour of the palette as CSS, translucent so that it suits light and dark paper.
 
     >>> tint(0)
-    'rgba(136,170,238,.5)'
+    'rgba(255,136,170,.5)'
     """
     red, green, blue = (int(PALETTE[index][i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{OPACITY:g})".replace("0.", ".")
