@@ -100,6 +100,13 @@ def test_targets_on_a_phone_are_large_and_the_header_is_short(tmp_path: Path, ch
         assert page.locator("header").bounding_box()["height"] <= 56
         assert page.locator("kbd:visible").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.click("#commentbutton")
+        assert page.evaluate(SMALL) == []
+        lines = page.eval_on_selector_all(
+            "#commentform :is(label, button)", "found => found.map(e => e.getClientRects().length)"
+        )
+        assert lines == [1, 1]
+        assert page.locator("#commentform label").bounding_box()["height"] < 30
         for tab in ("mistakes", "compare", "files"):
             page.click(f"#tab-{tab}")
             assert page.evaluate(SMALL) == []

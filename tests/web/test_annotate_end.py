@@ -193,6 +193,25 @@ def test_exports_of_other_tools_are_done_proposed_or_open(tmp_path: Path, chromi
         assert sorted(found) == ["AnnaPER", "OsloLOC", "PeterPER", "RomeLOC"]
 
 
+def test_the_summary_of_imported_labels_has_no_time(tmp_path: Path, chromium: Any) -> None:
+    """Time and agreement with the tagger are known for sentences that were accepted on the page only."""
+    path = tmp_path / "labelled.tsv"
+    path.write_text("Anna\tB-PER\nleft\tO\n\nRome\t_\nfell\t_\n")
+    dev = tmp_path / "dev.tsv"
+    dev.write_text("Anna\tB-PER\n\nshe\t_\nleft\t_\n")
+    with (
+        server(tmp_path / "w", str(path), "--dev", str(dev)) as (url, _),
+        visit(chromium, url) as page,
+    ):
+        page.click("#finish")
+        page.wait_for_selector("#end .facts")
+        facts = page.eval_on_selector_all(
+            "#end .fact", "found => found.map(e => e.innerText.split(/\\s+/).join(' '))"
+        )
+        assert facts == ["1 sentence", "1 span"]
+        page.wait_for_function("() => document.getElementById('curvelast').textContent === '100.0'")
+
+
 def test_keys_do_not_edit_the_sentence_behind_the_summary(tmp_path: Path, chromium: Any) -> None:
     with server(tmp_path / "w", text_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
         page.click("#finish")

@@ -87,10 +87,10 @@ def test_labels_are_renamed_merged_deleted_and_moved(tmp_path: Path, chromium: A
 def test_a_label_exists_once_and_has_no_prefix(tmp_path: Path, chromium: Any) -> None:
     with (
         server(tmp_path / "w", text_file(tmp_path), *OPTIONS) as (url, _),
-        visit(chromium, url, refused=2) as page,
+        visit(chromium, url, refused=3) as page,
     ):
         page.keyboard.press("n")
-        for name, said in (("PER", "already"), ("B-ORG", "no prefix")):
+        for name, said in (("PER", "already"), ("B-ORG", "no prefix"), ("two words", "Use 'two_words'")):
             page.fill("#newlabel", name)
             page.press("#newlabel", "Enter")
             page.wait_for_function(
@@ -114,6 +114,16 @@ def test_colour_key_and_description_are_kept(tmp_path: Path, chromium: Any) -> N
         assert page.locator("#labels .c7[title='Places on a map']").count() == 1
         page.keyboard.press("q")
         assert spans(page) == [(TEXT[0][0], "LOC")]
+
+
+def test_the_key_of_a_label_is_shown_if_it_is_not_chosen(tmp_path: Path, chromium: Any) -> None:
+    with server(tmp_path / "w", text_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        page.click("#manage")
+        shown = [
+            page.get_by_label(f"Key of {name}").evaluate("e => e.selectedOptions[0].textContent")
+            for name in ("PER", "LOC")
+        ]
+        assert shown == ["key 1", "key 2"]
 
 
 def test_twenty_four_labels_have_colours_and_keys_of_their_own(tmp_path: Path, chromium: Any) -> None:

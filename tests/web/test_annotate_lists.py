@@ -170,6 +170,28 @@ def test_votes_name_the_word_that_they_are_of(tmp_path: Path, chromium: Any) -> 
         assert {word for word, _ in cells} <= set(tokens(page))
 
 
+def test_why_distinguishes_the_beginning_of_a_span(tmp_path: Path, chromium: Any) -> None:
+    """If both labels have one type, the title contrasts the beginning of a span with its continuation."""
+    rows = "Anna\tB-PER\nBerg\tI-PER\nand\tO\nPeter\tB-PER\nLund\tI-PER\nleft\tO\n\n"
+    path = tmp_path / "names.tsv"
+    path.write_text(rows * 3 + rows.replace("Anna", "Mary").replace("B-PER", "_").replace("I-PER", "_"))
+    with (
+        server(tmp_path / "w", str(path), "--strategy", "order", "--labels", "PER") as (url, _),
+        visit(chromium, url) as page,
+    ):
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("w")
+        page.wait_for_selector("#panel-why .votes")
+        title = page.inner_text("#panel-why h3:first-child")
+        assert re.fullmatch(r"Why “Berg” is (.+) and not (.+)", title), title
+        label, other = re.findall(r" is (.+) and not (.+)", title)[0]
+        assert label != other
+        assert not page.eval_on_selector_all(
+            ".votes th",
+            "found => found.filter(e => e.getClientRects().length > 1 || e.offsetHeight > 40).length",
+        )
+
+
 def test_percentages_are_shown_once_enough_is_labelled(tmp_path: Path, chromium: Any) -> None:
     """A CRF trained on few sentences shows its proposals without probabilities."""
     for n, shown in ((8, False), (30, True)):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.web.annotate_session import TEXT
-from tests.web.browser import accept, drag, needs_browser, server, spans, text_file, tokens, visit
+from tests.web.browser import accept, drag, needs_browser, says, server, spans, text_file, tokens, visit
 
 pytestmark = needs_browser
 OPTIONS = ("--format", "text", "--strategy", "order", "--labels", "PER,LOC")
@@ -45,6 +45,36 @@ def test_an_active_label_labels_what_is_dragged_clicked_or_double_clicked(
         assert len(spans(page)) == 2  # a double click is one action
         page.keyboard.press("Escape")
         assert page.locator("#labels [aria-pressed=true]").count() == 0
+
+
+def test_a_double_click_extends_a_labelled_word_to_the_name(tmp_path: Path, chromium: Any) -> None:
+    with server(tmp_path / "w", names_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        label(page, "PER").click()
+        page.click("#t1")
+        assert spans(page) == [("Maria", "PER")]
+        page.wait_for_timeout(500)  # two clicks in less time are a double click
+        page.dblclick("#t1")
+        assert spans(page) == [("Anna Maria Berg", "PER")]
+
+
+def test_enter_accepts_after_the_mouse_has_used_a_button(tmp_path: Path, chromium: Any) -> None:
+    """A button that the keyboard has focused is pressed by Enter as usual."""
+    with server(tmp_path / "w", names_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
+        for n, button in enumerate(("#theme", "#list-done", "#tab-files", "#finish"), 1):
+            page.click(button)
+            if button == "#finish":
+                page.wait_for_selector("#end .facts")
+                page.click(button)
+                assert page.evaluate("document.activeElement.id") == "sentence"
+            page.keyboard.press("Enter")
+            says(page, f"Saved · {n} of")
+        page.focus("#theme")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Shift+Tab")
+        before = page.get_attribute("html", "data-theme")
+        page.keyboard.press("Enter")
+        assert page.get_attribute("html", "data-theme") != before
+        says(page, "Saved · 4 of")
 
 
 def test_a_key_makes_a_label_active_for_the_mouse(tmp_path: Path, chromium: Any) -> None:
@@ -126,6 +156,17 @@ def test_forty_sentences_take_one_action_per_span(tmp_path: Path, chromium: Any)
         assert total - changes - 40 - doubles == n
 
 
+def swipe(page: Any, first: int, last: int) -> None:
+    """Drag a finger over the tokens from first to last."""
+    session = page.context.new_cdp_session(page)
+    begin, end = (page.locator(f"#t{t}").bounding_box() for t in (first, last))
+    y = begin["y"] + begin["height"] / 2
+    places = [begin["x"] + 4, begin["x"] + 30, end["x"] + 4, end["x"] + end["width"] - 4]
+    for kind, x in zip(("touchStart", "touchMove", "touchMove", "touchMove"), places):
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
 def test_fingers_label_by_tap_and_by_drag(tmp_path: Path, chromium: Any) -> None:
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
     with (
@@ -141,6 +182,13 @@ def test_fingers_label_by_tap_and_by_drag(tmp_path: Path, chromium: Any) -> None
         page.tap("#accept")
         page.wait_for_function("() => document.getElementById('counts').textContent.startsWith('1 of')")
         assert tokens(page) == TEXT[1]
+        label(page, "PER").tap()
+        swipe(page, 0, 2)
+        assert (" ".join(TEXT[1][:3]), "PER") in spans(page)
+        label(page, "PER").tap()  # no label is active
+        swipe(page, 1, 2)
+        page.tap("#popover button:has-text('LOC')")
+        assert (" ".join(TEXT[1][1:3]), "LOC") in spans(page)
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -24,6 +24,7 @@ from tagwise.cli.help import DATA, LEARNER, Command
 from tagwise.cli.models import load_model
 from tagwise.cli.options import COUNT, held, option
 from tagwise.corpus import schemes
+from tagwise.corpus.formats import UNKNOWN
 from tagwise.corpus.sentence import Corpus
 
 
@@ -70,6 +71,16 @@ def in_iob2(corpus: Corpus) -> Corpus:
     if not schemes.has_chunks({y for labels in corpus.labels for y in labels}):
         return corpus
     found = [s.with_labels(schemes.convert(s.labels, None, "IOB2"), corpus.label) for s in corpus]
+    return Corpus(found, columns=corpus.columns, label=corpus.label, source=corpus.source)
+
+
+def without_unlabelled(corpus: Corpus) -> Corpus:
+    """Return the labelled sentences of a corpus, and report how many others it has."""
+    found = [sentence for sentence in corpus if UNKNOWN not in sentence.labels]
+    if not found:
+        raise CorpusError(f"{corpus.source}: no sentence is labelled. Give a labelled corpus to --dev")
+    if len(found) < len(corpus):
+        say(f"{corpus.source}: left out {len(corpus) - len(found)} sentences with unlabelled tokens ({UNKNOWN})")
     return Corpus(found, columns=corpus.columns, label=corpus.label, source=corpus.source)
 
 
@@ -412,7 +423,9 @@ def serve(work: Any, given: Served, host: str, port: int, reading: Reading) -> N
     from tagwise.apps.annotate.session import Session
 
     form, columns, label = reading
-    held_out = None if given.dev is None else read_corpus(given.dev, form, columns, label, part="dev")
+    held_out = None
+    if given.dev is not None:
+        held_out = without_unlabelled(read_corpus(given.dev, form, columns, label, part="dev"))
     if not work.sentences:
         raise CorpusError("the project has no sentences. Add a file with sentences as CORPUS")
     session = Session(

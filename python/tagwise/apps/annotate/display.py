@@ -30,6 +30,14 @@ def displayed(sentence: Sentence, most: int | None = None) -> dict[str, Any]:
     return {"tokens": tokens, "joined": [t for t in joined(sentence) if t < len(tokens) - 1]}
 
 
+def contains(sentence: Sentence, text: str) -> bool:
+    """Return whether a sentence contains a case-folded text, as tokens separated by spaces or in its own text."""
+    if text in " ".join(sentence.tokens).casefold():
+        return True
+    own = (sentence.meta or {}).get(TEXT)
+    return isinstance(own, str) and text in " ".join(own.split()).casefold()
+
+
 def line_of(sentence: Sentence) -> str:
     """Return a sentence as a line of text, with the spaces of its text."""
     end = len(sentence) - 1

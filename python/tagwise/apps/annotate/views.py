@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from tagwise.apps.annotate.display import displayed, line_of
+from tagwise.apps.annotate.display import contains, displayed, line_of
 from tagwise.apps.annotate.exports import EXPORTS
 from tagwise.apps.annotate.learning import Learning
 from tagwise.apps.annotate.patterns import TermList
@@ -231,12 +231,12 @@ def listed(session: Shown, tab: str, search: str = "", offset: int = 0) -> dict[
     else:
         places = work.marked("flag", "reject")[::-1] if tab == "flagged" else range(len(work.sentences))
     if search:
-        wanted = search.casefold()
+        wanted = " ".join(search.split()).casefold()
         comment = {i: entry.comment.casefold() for i, entry in work.history.entries.items() if entry.comment}
         places = [
             i
             for i in places
-            if wanted in " ".join(work.sentences[i].tokens).casefold() or wanted in comment.get(i, "")
+            if contains(work.sentences[i], wanted) or wanted in comment.get(i, "")
         ]
     found = list(places)
     return {"total": len(found), "offset": offset, "rows": rows(session, found[offset : offset + LISTED])}

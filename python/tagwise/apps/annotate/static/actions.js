@@ -45,7 +45,7 @@ export function show(next, said = "") {
 export function heading() {
   const { sentence, settings } = store.state;
   const summary = !byId("end").hidden;
-  byId("place").textContent = !sentence ? "All done" : summary ? "Summary" : `Sentence ${sentence.id + 1}`;
+  byId("place").textContent = !sentence ? "All done" : summary ? "Summary" : `Sentence ${(sentence.id + 1).toLocaleString("en")}`;
   byId("origin").textContent = !sentence || summary ? ""
     : [visible(sentence.document), sentence.accepted && "done", sentence.edited && "edited", LISTED[sentence.mark], settings.kind === "tokens" && "one label per word"].filter(Boolean).join(" · ");
 }

@@ -2,8 +2,13 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+// Scripts in which joiners (U+200C and U+200D) shape the letters around them.
+const JOINING = ["Arabic", "Bengali", "Devanagari", "Gujarati", "Gurmukhi", "Kannada", "Malayalam", "Mongolian", "Oriya", "Sinhala", "Syriac", "Tamil", "Telugu"]
+  .map((name) => `\\p{Script=${name}}`).join("");
+// Joiners that are part of a letter or of an emoji.
+const JOINER = `(?<=[${JOINING}])[\\u200c\\u200d](?=[${JOINING}])|(?<=[\\p{Extended_Pictographic}\\ufe0f\\u{1f3fb}-\\u{1f3ff}])\\u200d(?=\\p{Extended_Pictographic})`;
 // Invisible characters and characters that change the direction of text. `visible` replaces them by their code points.
-const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/gu;
+const HIDDEN = new RegExp(`(?!${JOINER})[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ufff9-\\ufffb]`, "gu");
 
 export const visible = (text) =>
   String(text).replace(HIDDEN, (c) => `⟨${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);

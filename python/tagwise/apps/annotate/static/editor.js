@@ -108,13 +108,32 @@ export class Editor {
     return this.step(this.future, this.past);
   }
 
+  // Move to another token by a number of tokens, or extend the selection.
   go(step, extend) {
+    if (this.sentence) this.goTo(Math.min(this.sentence.tokens.length - 1, Math.max(0, this.head + step)), extend);
+  }
+
+  // Move to the nearest token of the line above (-1) or below (1), or extend the selection.
+  goLine(step, extend) {
     if (!this.sentence) return;
-    this.head = Math.min(this.sentence.tokens.length - 1, Math.max(0, this.head + step));
-    if (!extend) this.anchor = this.head;
+    const boxes = [...this.box.querySelectorAll("[data-t]")].map((one) => one.getClientRects()[0]);
+    const middle = (box) => (box.top + box.bottom) / 2;
+    const here = boxes[this.head];
+    const beyond = boxes.map((box, t) => ({ t, down: step * (middle(box) - middle(here)), aside: Math.abs(box.left + box.right - here.left - here.right) }))
+      .filter(({ down }) => down > here.height / 2);
+    if (!beyond.length) return;
+    const line = Math.min(...beyond.map(({ down }) => down));
+    const near = beyond.filter(({ down }) => down < line + here.height / 2);
+    this.goTo(near.reduce((a, b) => (b.aside < a.aside ? b : a)).t, extend);
+  }
+
+  goTo(t, extend) {
+    this.head = t;
+    if (!extend) this.anchor = t;
     this.live = true;
     this.pointed = false;
     this.paint();
+    byId(`t${t}`).scrollIntoView({ block: "nearest" });
   }
 
   select(begin, end) {
@@ -138,7 +157,8 @@ export class Editor {
     this.box.classList.toggle("long", (sentence?.tokens.length ?? 0) >= LONG);
     if (!sentence) return;
     let t = 0;
-    const space = spaces(sentence);
+    const text = spaces(sentence);
+    const space = (i) => make("span", { class: "gap", "data-gap": String(i), text: text(i) });
     const token = (i) => {
       const span = this.spanAt(i);
       const sure = span && typeof span.probability === "number" ? `, ${percent(span.probability)}` : "";
@@ -163,6 +183,10 @@ export class Editor {
 
   paint() {
     const [begin, end] = this.selection;
+    for (const one of this.box.querySelectorAll("[data-gap]")) {
+      const t = Number(one.dataset.gap);
+      one.classList.toggle("chosen", t >= begin && t + 1 < end && (this.live || !this.pointed));
+    }
     for (const one of this.box.querySelectorAll("[data-t]")) {
       const t = Number(one.dataset.t);
       const chosen = t >= begin && t < end && (this.live || !this.pointed);

@@ -1,9 +1,9 @@
 // The end: what was done, and what can be made of it.
-import * as actions from "./actions.js";
 import { byId, count, duration, get, make, percent, post } from "./dom.js";
 import { colour, labels, say, store } from "./store.js";
 
 let visible = false;
+let actions = {}; // set by `listen`: functions that show sentences
 
 // Show the summary in place of the sentence, or hide it.
 export function toggle(on) {
@@ -45,9 +45,9 @@ function draw(found) {
     make("h3", { class: "big", text: counts.open ? "So far" : "Everything is labelled" }),
     make("div", { class: "facts" },
       card(counts.done.toLocaleString("en"), counts.done === 1 ? "sentence" : "sentences"),
-      card(spans.toLocaleString("en"), store.state.settings.kind === "spans" ? "spans" : "labels"),
-      card(seconds < 60 ? `${Math.round(seconds)} s` : duration(seconds).replace("about ", ""), "of your time"),
-      card(agreement === null ? "–" : agreement === 1 ? "100 %" : percent(agreement), "of labels as the tagger proposed")),
+      card(spans.toLocaleString("en"), `${store.state.settings.kind === "spans" ? "span" : "label"}${spans === 1 ? "" : "s"}`),
+      ...(seconds ? [card(seconds < 60 ? `${Math.round(seconds)} s` : duration(seconds).replace("about ", ""), "of your time")] : []),
+      ...(agreement === null ? [] : [card(agreement === 1 ? "100 %" : percent(agreement), "of labels as the tagger proposed")])),
     types,
     make("h3", { text: "Export" }),
     make("div", { class: "row" }, ...store.state.exports.map((form) =>
@@ -76,7 +76,8 @@ async function doubtful(event) {
   }
 }
 
-export function listen() {
+export function listen(all) {
+  actions = all;
   byId("finish").addEventListener("click", () => {
     if (!store.state) return;
     const on = !visible || !store.state.sentence; // there is nothing else to show at the end
@@ -84,5 +85,6 @@ export function listen() {
     byId("sentence").hidden = byId("before").hidden = byId("after").hidden = on;
     toggle(on);
     actions.heading();
+    if (!on) byId("sentence").focus({ preventScroll: true });
   });
 }

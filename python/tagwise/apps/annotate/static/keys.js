@@ -23,6 +23,8 @@ function within(event) {
   else say(again ? "Nothing to redo in this sentence." : "Nothing to undo in this sentence. u takes back the last one.");
 }
 
+let pointed = false; // whether the focus is on a control because the pointer pressed it
+
 function escape() {
   hide();
   labels.deactivate();
@@ -40,14 +42,17 @@ function pressed(event) {
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const inTabs = event.target.matches?.("[role=tab]");
-  const onControl = event.target.matches?.("button, a, label");
+  // Enter accepts even if the pointer has just pressed a button of the page, but not while that offers a choice.
+  const onControl = event.target.matches?.("button, a, label") && !(pointed && event.target.closest("header, #editor, aside, #more") && byId("conflict").hidden);
   const label = keysOfLabels().get(event.key);
-  const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -8, ArrowDown: 8 }[event.key];
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  const line = { ArrowUp: -1, ArrowDown: 1 }[event.key];
   if (!store.state) return;
   const editing = !byId("sentence").hidden; // the summary hides the sentence
   if (label !== undefined && editing) labels.use(label);
   else if (!editing && !ANYWHERE.includes(event.key)) return;
   else if (step && !inTabs) editor.go(step, event.shiftKey);
+  else if (line && !inTabs) editor.goLine(line, event.shiftKey);
   else if (event.key === "Home") editor.go(-1e6, event.shiftKey);
   else if (event.key === "End") editor.go(1e6, event.shiftKey);
   else if (event.key === "Enter" && !onControl) actions.accept();
@@ -57,4 +62,10 @@ function pressed(event) {
   event.preventDefault();
 }
 
-export const listen = () => document.addEventListener("keydown", pressed);
+export function listen() {
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Tab" || event.key.startsWith("Arrow")) pointed = false;
+    pressed(event);
+  });
+  document.addEventListener("pointerdown", () => (pointed = true));
+}

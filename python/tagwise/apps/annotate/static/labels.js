@@ -115,6 +115,8 @@ async function rename(label, field, entered) {
 }
 
 function fill() {
+  const automatic = new Map([...keysOfLabels()].map(([key, label]) => [label, key]));
+  const free = freeKeys();
   byId("labellist").replaceChildren(...labels().map((label, place) => {
     const details = store.state.settings.details[label];
     const name = make("input", {
@@ -126,9 +128,9 @@ function fill() {
     const picker = make("select", { class: `colour ${colour(label)}`, "aria-label": `Colour of ${label}`, onchange: (event) => changed(label, { colour: Number(event.target.value) }) },
       ...Array.from({ length: COLOURS }, (_, k) => make("option", { value: String(k), class: `c${k}`, text: `Colour ${k + 1}` })));
     picker.value = String(details.colour);
-    const free = freeKeys();
     const key = make("select", { class: "key", "aria-label": `Key of ${label}`, onchange: (event) => changed(label, { key: event.target.value }) },
-      make("option", { value: "", text: "auto" }), ...[...(details.key ? [details.key] : []), ...free].map((one) => make("option", { value: one, text: one })));
+      make("option", { value: "", text: !details.key && automatic.has(label) ? `key ${automatic.get(label)}` : "any key" }),
+      ...[...(details.key ? [details.key] : []), ...free].map((one) => make("option", { value: one, text: `key ${one}` })));
     key.value = details.key ?? "";
     const description = make("input", {
       class: "description", maxlength: "2000", placeholder: "Description", "aria-label": `Description of ${label}`,
@@ -149,6 +151,7 @@ function fill() {
 export function listen(shower) {
   show = shower;
   byId("manage").addEventListener("click", open);
+  byId("newlabel").addEventListener("input", () => (byId("labelstatus").textContent = ""));
   byId("add").addEventListener("submit", (event) => {
     event.preventDefault();
     const name = byId("newlabel").value.trim();

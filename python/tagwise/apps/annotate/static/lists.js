@@ -20,13 +20,15 @@ function row(one) {
     class: one.id === current() ? "here" : "", "aria-current": one.id === current() ? "true" : null, dir: "auto",
     onclick: () => choose(one.id, walkAfter(one.id)),
   });
-  button.append(one.tokens.length ? phrase(one, one.spans) : "(empty)", one.more ? "…" : "");
+  const text = one.tokens.length ? phrase(one, one.spans) : "(empty)";
+  if (one.more) text.append("…");
+  button.append(text);
   for (const mark of marks) button.append(make("small", { class: `mark ${mark}`, text: mark }));
   if (one.comment) button.append(make("span", { class: "note", text: one.comment }));
   return make("li", {}, button);
 }
 
-// Sentences to show after this one: the rest of a list, but not of the queue, which is ordered anew after each sentence.
+// Sentences to show after this one: the rest of a list, but not of the queue, which is sorted again after each sentence.
 function walkAfter(id) {
   if (isQueue() || tab === "done" && !search) return [];
   const places = rows.map((one) => one.id);

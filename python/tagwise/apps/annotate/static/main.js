@@ -21,7 +21,11 @@ keys.listen();
 lists.listen(actions.choose);
 labels.listen(actions.show);
 panels.listen(actions);
-end.listen();
+end.listen(actions);
+
+// --- the bar of actions, above which the page ends --------------------------------------------------------------
+
+new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${byId("actions").offsetHeight}px`)).observe(byId("actions"));
 
 // --- light and dark -------------------------------------------------------------------------------------------
 

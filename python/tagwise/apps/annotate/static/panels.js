@@ -32,15 +32,22 @@ export function curve(points, asked) {
   box.replaceChildren(svg);
 }
 
-const outside = (label) => (label === "O" ? "no label" : label.replace(/^[BI]-/, ""));
+// Describe the label of a word, in contrast to another one.
+function described(label, other) {
+  if (store.state.settings.kind === "tokens") return label;
+  if (label === "O") return "unlabelled";
+  const type = label.slice(2);
+  if (type !== other.slice(2)) return type;
+  return label.startsWith("B-") ? `the start of a new ${type}` : `part of the ${type} before it`;
+}
 
 export function why(found) {
   const box = byId("panel-why");
   box.replaceChildren();
   const { decision } = found;
   if (decision) {
-    const title = make("h3", {}, "Why ", make("bdi", { text: `“${found.word}”` }), ` has ${decision.label === "O" ? "" : "the label "}`, make("b", { text: outside(decision.label) }),
-      " and not ", make("b", { text: outside(decision.runner_up) }));
+    const title = make("h3", {}, "Why ", make("bdi", { text: `“${found.word}”` }), " is ", make("b", { text: described(decision.label, decision.runner_up) }),
+      " and not ", make("b", { text: described(decision.runner_up, decision.label) }));
     const most = Math.max(...decision.votes.map((v) => Math.abs(v.amount)), 1e-9);
     const head = ["Vote", "", "Word", "Feature"].map((text) => (text ? make("th", { scope: "col", text }) : make("td")));
     const table = make("table", { class: "votes" }, make("caption", { class: "hidden", text: "Votes of features" }), make("tr", {}, ...head));

@@ -75,7 +75,7 @@ function doubled(t) {
   // The first click has already labelled or unlabelled this word: take that back, and choose the run around it.
   if (store.active && (!own || own.end - own.begin === 1)) editor.undo();
   const span = editor.spanAt(t);
-  const [begin, end] = span ? [span.begin, span.end] : run(t);
+  const [begin, end] = span && span.end - span.begin > 1 ? [span.begin, span.end] : run(t);
   choose(begin, end);
 }
 
