@@ -33,9 +33,10 @@ def server(folder: Path, *args: str) -> Iterator[tuple[str, subprocess.Popen[str
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
-        line = process.stderr.readline()
-        found = re.search(r"http\S+", line)
-        assert found is not None, line + process.stderr.read()
+        before = []
+        while (found := re.search(r"http\S+", line := process.stderr.readline())) is None:
+            before.append(line)
+            assert line, before  # the process has ended
         yield found[0], process
     finally:
         if process.poll() is None:

@@ -80,7 +80,7 @@ def without_unlabelled(corpus: Corpus) -> Corpus:
     if not found:
         raise CorpusError(f"{corpus.source}: no sentence is labelled. Give a labelled corpus to --dev")
     if len(found) < len(corpus):
-        say(f"{corpus.source}: left out {len(corpus) - len(found)} sentences with unlabelled tokens ({UNKNOWN})")
+        say(f"{corpus.source}: {len(found)} of {len(corpus)} sentences are labelled. The others are left out")
     return Corpus(found, columns=corpus.columns, label=corpus.label, source=corpus.source)
 
 
