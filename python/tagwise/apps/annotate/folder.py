@@ -134,7 +134,9 @@ def check_label(label: Any, kind: str = "spans") -> str:
         or re.search(r"\s", label)
         or label in (OUTSIDE, UNKNOWN)
     ):
-        hint = f". Use {'_'.join(label.split())!r}" if isinstance(label, str) and len(label.split()) > 1 else ""
+        hint = (
+            f". Use {'_'.join(label.split())!r}" if isinstance(label, str) and len(label.split()) > 1 else ""
+        )
         raise ParameterError(
             f"label {label!r}: expected 1 to {LONGEST_LABEL} printable characters without spaces, "
             f"other than O and _{hint}"

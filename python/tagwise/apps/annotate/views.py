@@ -233,11 +233,7 @@ def listed(session: Shown, tab: str, search: str = "", offset: int = 0) -> dict[
     if search:
         wanted = " ".join(search.split()).casefold()
         comment = {i: entry.comment.casefold() for i, entry in work.history.entries.items() if entry.comment}
-        places = [
-            i
-            for i in places
-            if contains(work.sentences[i], wanted) or wanted in comment.get(i, "")
-        ]
+        places = [i for i in places if contains(work.sentences[i], wanted) or wanted in comment.get(i, "")]
     found = list(places)
     return {"total": len(found), "offset": offset, "rows": rows(session, found[offset : offset + LISTED])}
 
