@@ -17,7 +17,7 @@ FILES: dict[str, str | bytes] = {
     "empty.csv": "",
     "header.csv": "Sentence #,Word,POS,Tag\n",
     "blank.tsv": "Rosa\tB-PER\n\tO\n",
-    "unnamed.csv": "Sentence: 1,Rosa,N,B-PER\n,runs,V,O\n,to,P,O\n",
+    "unnamed.csv": "first,Rosa,N,B-PER\n,runs,V,O\n,to,P,O\n",
     "rows.csv": 'text,labels\n"Rosa lives in Lund","B-PER O O B-LOC"\n',
     "quote.csv": 'sentence_id,word,label\n1,"Rosa\n1,runs,O\n',
     "latin.csv": "sentence_id,word,label\n1,Renée,B-PER\n".encode("latin-1"),

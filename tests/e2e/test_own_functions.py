@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
+from tagwise.base.exceptions import MissingFunctionError
 
 X = [["Ada", "left"], ["Bob", "slept"]]
 Y = [["N", "V"], ["N", "V"]]
@@ -19,6 +20,7 @@ Y = [["N", "V"], ["N", "V"]]
 SCRIPT = """
 import sys
 import tagwise as tw
+from tagwise.base.exceptions import MissingFunctionError
 
 def feats(sentence):
     return [[word[0], str(word.istitle())] for word in sentence.tokens]
@@ -114,3 +116,48 @@ def test_functions_without_a_name_are_reported_before_training(caplog: pytest.Lo
     with caplog.at_level(logging.WARNING, "tagwise"):
         tw.CRF(features=feats, max_iter=2).fit(X, Y)
     assert caplog.text == ""
+
+
+def test_a_function_under_another_name_is_mentioned(tmp_path: Path) -> None:
+    """The names that were passed are in the message, so that a typing error shows."""
+    path = tmp_path / "own.tagwise"
+    tw.CRF(features=feature_function()).fit(X, Y).save(path)
+    tagger = tw.load(path, functions={"feets": feature_function()})
+    with pytest.raises(MissingFunctionError, match="'feats' is missing, and functions has only 'feets':"):
+        tagger.predict(X)
+
+
+def test_the_command_line_imports_functions_of_the_working_directory(tmp_path: Path) -> None:
+    """The messages name an option that works."""
+    (tmp_path / "script.py").write_text(SCRIPT.replace("if sys.argv", "if len(sys.argv) > 1 and sys.argv"))
+    (tmp_path / "own.py").write_text(SCRIPT.partition("if sys.argv")[0])
+    (tmp_path / "in.txt").write_text("Eve left.\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; sys.path.remove(''); from tagwise.cli import main; main()",
+        "tag",
+    ]
+
+    def run(*args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            args, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+        )
+
+    assert run(sys.executable, "script.py", "save").returncode == 0
+    tag = [*command, "own.tagwise", "in.txt"]
+    assert "pass it when loading with --functions MODULE:feats" in run(*tag).stderr
+    assert "expected module:name, such as own:feats" in run(*tag, "--functions", "own.py:feats").stderr
+    done = run(*tag, "--functions", "own:feats")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '"text": "Eve"' in done.stdout
+
+
+def test_a_column_as_an_index_names_the_columns() -> None:
+    """A feature function may take a sentence for a mapping."""
+    sentence = tw.Sentence({"word": ["a"], "pos": ["DT"]})
+    with pytest.raises(
+        TypeError, match=r"'word' is not an index of tokens. Columns are in the attribute fields: word, pos"
+    ):
+        sentence["word"]  # type: ignore[call-overload]

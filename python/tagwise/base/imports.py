@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tagwise.base.exceptions import MissingFunctionError, ParameterError
 
 
 class MissingFunction:
-    """Placeholder for a function that a file names and that was not passed. Calling it raises MissingFunctionError."""
+    """Placeholder for a function that a file names and that was not passed. Calling it raises MissingFunctionError.
 
-    def __init__(self, path: str, role: str) -> None:
-        self.path, self.role = path, role
+    `given` are the names of the functions that were passed.
+    """
+
+    def __init__(self, path: str, role: str, given: Sequence[str] = ()) -> None:
+        self.path, self.role, self.given = path, role, tuple(given)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
+        given = f", and functions has only {', '.join(map(repr, self.given))}" if self.given else ""
         if self.path.startswith(":"):
             name = self.path[1:]
             raise MissingFunctionError(
-                f"{self.role} {name!r} is missing: a model file has only its name, as of every function of a script "
-                f"or a notebook. Define it again and pass it when loading with functions={{{name!r}: {name}}}"
+                f"{self.role} {name!r} is missing{given}: a model file has only its name, as of every function of a "
+                f"script or a notebook. Define it again and pass it when loading with functions={{{name!r}: {name}}}"
             )
         raise MissingFunctionError(
-            f"{self.role} {self.path!r} is missing: a model file names it, and loading does not import functions. Pass "
-            f"it when loading with functions={{{self.path!r}: function}}, or if you trust the author of the file, "
+            f"{self.role} {self.path!r} is missing{given}: a model file names it, and loading does not import functions. "
+            f"Pass it when loading with functions={{{self.path!r}: function}}, or if you trust the author of the file, "
             "import it with trust=True"
         )
 
@@ -63,7 +67,9 @@ class Functions:
             if name and name in self.functions:
                 return self.functions[name]
         importable = self.trust and not path.startswith(":")
-        found: Callable[..., Any] = function_at(path, role) if importable else MissingFunction(path, role)
+        found: Callable[..., Any] = (
+            function_at(path, role) if importable else MissingFunction(path, role, list(self.functions))
+        )
         return found
 
 

@@ -105,6 +105,11 @@ def option_of(parameter: str) -> str:
     return f"--{OPTION_NAMES.get(parameter, parameter).replace('_', '-')}"
 
 
+def _import_path(name: str) -> str:
+    """Return the import path of a function, in which MODULE stands for an unknown module."""
+    return name if ":" in name else f"MODULE:{name}"
+
+
 def in_options(message: str, command: click.Command) -> str:
     """Return a message of the library with options of `command` in place of Python arguments.
 
@@ -128,7 +133,7 @@ def in_options(message: str, command: click.Command) -> str:
         if value is None:
             return flag if option is not None and "_" in name else found[0]
         mapping = re.match(r"\{'([^']*)'", value)  # of names to functions
-        value = mapping[1] if mapping else re.sub(r"[][()'\" ]", "", value)
+        value = re.sub(r"[][()'\" ]", "", value) if mapping is None else _import_path(mapping[1])
         if option is None:
             return f"--set {name}={value}" if "--set" in flags and name in parameters else found[0]
         if getattr(option, "is_flag", False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -21,14 +22,23 @@ from tagwise.cli.options import option, together
 DEVICES = ("cpu", "cuda")
 
 
-def _import_functions(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> dict[str, Any]:
-    """Import functions, and return them by import path and by name."""
+def _import_functions(
+    _context: click.Context, _parameter: click.Parameter, paths: tuple[str, ...]
+) -> dict[str, Any]:
+    """Import functions, and return them by import path and by name. Modules may be in the working directory."""
     out: dict[str, Any] = {}
+    if paths and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
     for path in paths:
-        name = path.partition(":")[2]
-        if not name:
+        module, _, name = path.partition(":")
+        if not name or module.endswith(".py"):
+            example = (
+                f"{os.path.basename(module)[:-3]}:{name or 'shapes'}"
+                if module.endswith(".py")
+                else "mymodule:shapes"
+            )
             raise click.BadParameter(
-                f"{path!r}: expected module:name, such as mymodule:shapes", param_hint="--functions"
+                f"{path!r}: expected module:name, such as {example}", param_hint="--functions"
             )
         try:
             out[path] = out[name] = function_at(path, "the function")

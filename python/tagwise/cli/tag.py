@@ -31,7 +31,7 @@ from tagwise.cli.stream import batches
 from tagwise.cli.tag_files import ManyOptions, TagOptions, is_many, many_options, tag_files, tag_parquet
 from tagwise.corpus.conll import format_conll
 from tagwise.corpus.conllu import format_conllu
-from tagwise.corpus.formats import FORMATS, TABLE, format_of_name
+from tagwise.corpus.formats import FORMATS, TABLE, format_of_name, format_to_write, formats_of_name
 from tagwise.corpus.jsonl import format_jsonl
 from tagwise.corpus.labels import texts
 from tagwise.corpus.pretokenized import format_text
@@ -185,7 +185,7 @@ def with_column_names(
             fail(
                 "<stdin>" if source == "-" else source,
                 sentence.line,
-                f"{len(values)} columns, but the model was trained on {', '.join(names)}",
+                f"{len(values)} column{'s' * (len(values) != 1)}, but the model was trained on {', '.join(names)}",
                 f"Give the columns {' '.join(bare)}, with or without {label}, or name them with --columns.",
             )
         yield Sentence(
@@ -306,7 +306,7 @@ def written(
     "Format of the output.",
     OUTPUT,
     type=click.Choice(FORMATS),
-    show_default="that of the input",
+    show_default="by the name of FILE, or that of the input",
 )
 @option("--replace", "Replace the labels of the input instead of adding a column.", OUTPUT)
 @option("--marginals", "Add the probability of each label.", OUTPUT)
@@ -432,7 +432,7 @@ def tag_one(tagger: Any, source: str, output: str, options: TagOptions) -> None:
         kind, sentences = read_sentences(source, chosen, column_names, None, raw, among, options.encoding)
     if untokenized:
         check_untokenized(source, form, kind)
-    target = options.output_format or (span_jsonl.NAME if kind == raw_text.NAME else kind)
+    target = options.output_format or target_of(output, kind)
     if bundled is None and TABLE[kind].unnamed and column_names is None and names is not None:
         sentences = with_column_names(sentences, names, label, source)
     rows = None
@@ -458,6 +458,15 @@ def tag_one(tagger: Any, source: str, output: str, options: TagOptions) -> None:
             write_out(text)
             if output == "-":
                 sys.stdout.flush()
+
+
+def target_of(output: str, kind: str) -> str:
+    """Return the format of the output: that of the input, unless the file extension belongs to other formats."""
+    target = span_jsonl.NAME if kind == raw_text.NAME else kind
+    if output == "-":
+        return target
+    named = format_to_write(output)  # rejects the extensions of other programs
+    return target if target in (formats_of_name(output) or (target,)) else named
 
 
 def check_untokenized(source: str, form: str | None, kind: str) -> None:

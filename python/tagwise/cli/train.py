@@ -22,6 +22,7 @@ from tagwise.cli.files import (
     check_output,
     corpus_options,
     label_options,
+    model_columns,
     n_jobs_option,
     read_corpus,
 )
@@ -29,6 +30,7 @@ from tagwise.cli.help import DATA, HELP, LARGE, LEARNER, OUTPUT, RESUMING, Comma
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.models import device_option, load_model
 from tagwise.cli.options import COUNT, option, require
+from tagwise.corpus.conll import default_columns
 from tagwise.corpus.sentence import Corpus
 from tagwise.dataset.shards.reader import ON_ERROR, Shards
 from tagwise.estimators.sharded.fit import fit_shards
@@ -437,7 +439,25 @@ def summary(tagger: Any, data: Corpus | Shards, output: str, seconds: float) -> 
         f"trained {tagger.name} on {sentences:,} sentences, {data.n_tokens:,} tokens, {len(tagger.classes_)} labels: "
         f"{tagger.n_features_:,} features, {tagger.n_nonzero_:,} nonzero\n"
         f"{outcome(tagger)}\n"
-        f"wrote {output} ({os.path.getsize(output) / 1e6:.1f} MB) in {seconds:.1f} s"
+        f"wrote {output} ({os.path.getsize(output) / 1e6:.1f} MB) in {seconds:.1f} s{needed_columns(tagger)}"
+    )
+
+
+def needed_columns(tagger: Any) -> str:
+    """Return a line about the columns that input of the model must have in addition to tokens, or an empty string."""
+    recipe = tagger.model_.recipe
+    others = [name for name in recipe.columns if name != recipe.token_column]
+    if not others:
+        return ""
+    columns, label = model_columns(tagger)
+    names = [recipe.token_column, label or "label"]
+    if columns is not None and tuple(columns) == default_columns(
+        len(columns), label
+    ):  # of a file without names
+        names = [name if name in names else "_" for name in columns]
+    return (
+        f"\nThe features use the column{'s' * (len(others) > 1)} {', '.join(others)}, so the model labels no plain "
+        f"text. For one that does, train with --columns {','.join(names)}"
     )
 
 

@@ -126,7 +126,12 @@ class Sentence:
     @overload
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
-        return self.tokens[index]
+        try:
+            return self.tokens[index]
+        except TypeError:
+            raise TypeError(
+                f"{index!r} is not an index of tokens. Columns are in the attribute fields: {', '.join(self.fields)}"
+            ) from None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sentence):
