@@ -27,8 +27,8 @@ class MissingFunction:
                 f"script or a notebook. Define it again and pass it when loading with functions={{{name!r}: {name}}}"
             )
         raise MissingFunctionError(
-            f"{self.role} {self.path!r} is missing{given}: a model file names it, and loading does not import functions. "
-            f"Pass it when loading with functions={{{self.path!r}: function}}, or if you trust the author of the file, "
+            f"{self.role} {self.path!r} is missing{given}: a model file names it, and loading does not import "
+            f"functions. Pass it when loading with functions={{{self.path!r}: function}}, or if you trust the author of the file, "
             "import it with trust=True"
         )
 
