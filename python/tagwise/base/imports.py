@@ -28,8 +28,8 @@ class MissingFunction:
             )
         raise MissingFunctionError(
             f"{self.role} {self.path!r} is missing{given}: a model file names it, and loading does not import "
-            f"functions. Pass it when loading with functions={{{self.path!r}: function}}, or if you trust the author of the file, "
-            "import it with trust=True"
+            f"functions. Pass it when loading with functions={{{self.path!r}: function}}, or if you trust the author "
+            "of the file, import it with trust=True"
         )
 
     def __repr__(self) -> str:
