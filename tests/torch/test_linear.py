@@ -20,6 +20,7 @@ from tagwise.optimizers.base import HostVectors  # noqa: E402
 from tagwise.torch.engines import cuda, launching  # noqa: E402
 from tagwise.torch.formulas import FORMULAS, formula_of  # noqa: E402
 from tagwise.torch.linear import backend, objective, ragged, vectors  # noqa: E402
+from tagwise.torch.linear.scorer import DeviceScorer  # noqa: E402
 from tests.torch.common import GPU  # noqa: E402
 from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
 
@@ -100,7 +101,7 @@ def checked_backend(device: str, patch: pytest.MonkeyPatch) -> Iterator[list[Bot
         return made[-1]
 
     def scorer(*given: Any) -> Any:
-        return objective.DeviceScorer(*given, on=on)
+        return DeviceScorer(*given, on=on)
 
     other = Backend("other", both, scorer, vectors=lambda n_jobs: backend.DeviceVectors(on))
     patch.setitem(BACKENDS, "other", other)
@@ -172,7 +173,7 @@ def test_training_matches_the_core(
         tagger = tw.CRF(**options).fit(X, y, sample_weight=weight)
         labels, marginals = tagger.predict(test), tagger.predict_marginals(test)
     assert made[0].points > 2
-    assert isinstance(tagger.model_.scorer, objective.DeviceScorer)
+    assert isinstance(tagger.model_.scorer, DeviceScorer)
     core = tagger.model_.native
     monkeypatch.setattr(tagger, "model_", _with(tagger.model_, core))
     assert tagger.predict(test) == labels

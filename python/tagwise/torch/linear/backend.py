@@ -6,7 +6,8 @@ import torch
 
 from tagwise.learners.backends import Backend
 from tagwise.torch.linear.edges import EdgeObjective
-from tagwise.torch.linear.objective import DeviceObjective, DeviceScorer, device
+from tagwise.torch.linear.objective import DeviceObjective, device
+from tagwise.torch.linear.scorer import DeviceScorer
 from tagwise.torch.linear.vectors import DeviceVectors
 
 

@@ -1,4 +1,4 @@
-"""The linear CRF on a GPU: the objective of a training set, and the scorer of trained weights.
+"""The linear CRF on a GPU: weights as rows, sentences on the device, and the objective of a training set.
 
 Weights are spread over rows, one per attribute, padded to whole sectors of 8 labels. The scores of a token are the sum
 of its attributes' rows, and the gradient of an attribute is the sum of its tokens' rows of residuals. Both sums are
@@ -39,7 +39,8 @@ def device() -> torch.device:
     return torch.device("cuda", torch.cuda.current_device())
 
 
-def _unsupported(feature: str) -> str:
+def unsupported_message(feature: str) -> str:
+    """Return the message for a feature that needs the CPU."""
     return f"device='cuda' does not support {feature}. Use device='cpu'"
 
 
@@ -55,7 +56,7 @@ def check_supported(problem: Any) -> None:
     }
     feature = next((feature for feature, present in unsupported.items() if present), None)
     if feature is not None:
-        raise ParameterError(_unsupported(feature))
+        raise ParameterError(unsupported_message(feature))
 
 
 class _Level(NamedTuple):
@@ -79,10 +80,10 @@ class WeightRows:
         arrays, self.labels = layout.arrays(), layout.n_labels
         self.device, self.width = on, -(-self.labels // SECTOR) * SECTOR
         self.attributes = layout.n_attributes
-        self.owner = _to_device(node_attributes(layout).astype(np.int64), on)
-        self.label = _to_device(arrays["node_label"].astype(np.int64), on)
+        self.owner = to_device(node_attributes(layout).astype(np.int64), on)
+        self.label = to_device(arrays["node_label"].astype(np.int64), on)
         codes = (arrays[name].astype(np.int64) for name in ("edges", "starts", "ends"))
-        self.edges, self.starts, self.ends = (_to_device(code, on) for code in codes)
+        self.edges, self.starts, self.ends = (to_device(code, on) for code in codes)
         size = self.attributes * self.width
         self.place = torch.cat([self.owner * self.width + self.label, self.tail_places(size)])
         self.held = torch.zeros(size + self.labels * (self.labels + 2), device=on)
@@ -110,7 +111,7 @@ class WeightRows:
         """Forbid transitions, given as label' * L + label."""
         if pairs is not None and len(pairs):
             self.forbidden = torch.zeros(self.labels, self.labels, dtype=torch.bool, device=self.device)
-            self.forbidden.view(-1)[_to_device(pairs.astype(np.int64), self.device)] = True
+            self.forbidden.view(-1)[to_device(pairs.astype(np.int64), self.device)] = True
 
     def spread(self, w: Tensor) -> None:
         """Copy weights to rows, transitions, start and end, except those of edge attributes, which come last."""
@@ -163,7 +164,8 @@ def _short(places: Tensor, held: Tensor) -> Tensor | None:
     return places.int() if _on_gpu(held.device) and len(places) and held.numel() < 2**31 else None
 
 
-def _to_device(array: NDArray[Any], on: torch.device) -> Tensor:
+def to_device(array: NDArray[Any], on: torch.device) -> Tensor:
+    """Return an array as a tensor on a device."""
     return torch.from_numpy(np.ascontiguousarray(array)).to(on)
 
 
@@ -180,20 +182,20 @@ class Sentences:
         pointers, ids, values = data.sparse()
         if len(ids) >= 2**31:
             raise ParameterError(
-                _unsupported(f"more than {2**31 - 1:,} attributes of tokens (got {len(ids):,})")
+                unsupported_message(f"more than {2**31 - 1:,} attributes of tokens (got {len(ids):,})")
             )
         on = rows.device
         self.rows, self.tokens = rows, data.n_tokens
         self.pointers, self.ids = (
-            _to_device(pointers.astype(np.int32), on),
-            _to_device(ids.astype(np.int32), on),
+            to_device(pointers.astype(np.int32), on),
+            to_device(ids.astype(np.int32), on),
         )
-        self.values = _to_device(values.astype(np.float32), on) if len(values) else None
+        self.values = to_device(values.astype(np.float32), on) if len(values) else None
         offsets = data.offsets.astype(np.int64)
         lengths = np.diff(offsets)
         self.order = np.argsort(-lengths, kind="stable")
-        self.lengths = _to_device(lengths[self.order].astype(np.int32), on)
-        first = _to_device(offsets[:-1][self.order], on)
+        self.lengths = to_device(lengths[self.order].astype(np.int32), on)
+        first = to_device(offsets[:-1][self.order], on)
         groups = ragged.groups(lengths[self.order], rows.labels)
         self.places = Places(first, int(lengths.max(initial=0)), groups)
         self.ends = None if pieces is None else _true_ends(offsets, pieces, on)
@@ -230,12 +232,12 @@ def _true_ends(
     """Return the first and last tokens of sentences that were cut into pieces."""
     first = np.diff(pieces.astype(np.int64), prepend=-1) != 0
     last = np.roll(first, -1)
-    return _to_device(offsets[:-1][first], on), _to_device(offsets[1:][last] - 1, on)
+    return to_device(offsets[:-1][first], on), to_device(offsets[1:][last] - 1, on)
 
 
 def _barred(allowed: Support, rows: WeightRows) -> Tensor:
     sets, which = allowed
-    return ~_to_device(sets, rows.device)[_to_device(which.astype(np.int64), rows.device)]
+    return ~to_device(sets, rows.device)[to_device(which.astype(np.int64), rows.device)]
 
 
 def _by_size(starts: Tensor, stops: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -336,16 +338,16 @@ class DeviceObjective:
         self.loss, self.formula = problem.loss, formula_of(problem.loss)
         many = len(problem.data)
         weight = np.ones(many) if problem.sample_weight is None else np.asarray(problem.sample_weight)
-        self.weight = _to_device(weight[self.sentences.order].astype(np.float32), on)
+        self.weight = to_device(weight[self.sentences.order].astype(np.float32), on)
         self.log_weight, self.negative_weight = self.weight.double().log(), -self.weight
         self.partial = None if problem.partial is None else _barred(problem.partial, self.rows)
         gold = problem.data.gold
-        self.tags = None if self.partial is not None else _to_device(gold.astype(np.int64), on)
+        self.tags = None if self.partial is not None else to_device(gold.astype(np.int64), on)
         if self.tags is not None and len(gold) and int(gold.max()) >= self.rows.labels:
-            raise TrainingError(_unsupported("tokens without gold labels"))
+            raise TrainingError(unsupported_message("tokens without gold labels"))
         self.margin: Tensor | None = None
         if problem.cost is not None:
-            self.margin = _to_device(np.asarray(problem.cost, np.float32), on)[self.tags]
+            self.margin = to_device(np.asarray(problem.cost, np.float32), on)[self.tags]
         if isinstance(self.formula, Pointwise):
             self.token_weight = self.sentences.of_tokens(self.log_weight)
         size = len(problem.layout)
@@ -452,61 +454,3 @@ class DeviceObjective:
     def log_value(self, w: Any, gradient: Any, n_jobs: int = 0, /) -> tuple[float, float]:
         """Implement `Objective.log_value` of the backend protocol."""
         return self._run(w, gradient, True)
-
-
-class DeviceScorer:
-    """Viterbi paths and marginals on the device. Other queries run on the CPU with the same weights."""
-
-    def __init__(
-        self,
-        layout: _core.Layout,
-        weights: NDArray[np.float32],
-        forbidden: NDArray[np.uint32] | None,
-        local: bool,
-        on: torch.device | None = None,
-    ) -> None:
-        if local:
-            raise ParameterError(_unsupported("locally normalised models"))
-        self.layout, self.weights, self.local = layout, weights, local
-        self._native = _core.Scorer(layout, weights, forbidden, local=local)
-        self._rows = WeightRows(layout, device() if on is None else on)
-        self._rows.forbid(forbidden)
-        self._rows.spread(_to_device(np.asarray(weights), self._rows.device))
-
-    def _needs_cpu(self, dataset: _core.Dataset) -> bool:
-        """Return whether a dataset is scored on the CPU."""
-        return not dataset.n_tokens or bool(dataset.n_edge_attributes) or dataset.vectors is not None
-
-    def viterbi(
-        self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
-    ) -> NDArray[np.uint16]:
-        """Implement `Scorer.viterbi` of the backend protocol."""
-        if self._needs_cpu(dataset):
-            return self._native.viterbi(dataset, allowed=allowed, n_jobs=n_jobs)
-        path = ragged.viterbi(Sentences(dataset, self._rows, allowed).chain())
-        found: NDArray[np.uint16] = path.to(torch.int32).cpu().numpy().astype(np.uint16)
-        return found
-
-    def kbest(
-        self, dataset: _core.Dataset, k: int, *, allowed: Support | None = None, n_jobs: int = 0
-    ) -> Any:
-        """Implement `Scorer.kbest` of the backend protocol on the CPU."""
-        return self._native.kbest(dataset, k, allowed=allowed, n_jobs=n_jobs)
-
-    def marginals(
-        self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Implement `Scorer.marginals` of the backend protocol."""
-        if self._needs_cpu(dataset):
-            return self._native.marginals(dataset, allowed=allowed, n_jobs=n_jobs)
-        sentences, rows = Sentences(dataset, self._rows, allowed), self._rows
-        chain = sentences.chain()
-        found = ragged.forward_backward(chain)
-        outputs = (
-            chain.emissions.new_empty(dataset.n_tokens, rows.labels),
-            *map(torch.empty_like, chain[1:4]),
-        )
-        by = ragged.expectations(chain, found.rows, rows.start.new_ones(len(dataset)), Gradient(*outputs))
-        total = np.empty(len(dataset))
-        total[sentences.order] = found.value.cpu().numpy()
-        return by.emissions.cpu().numpy(), total
