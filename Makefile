@@ -138,8 +138,9 @@ bench: $(VENV)/.dev ## compare speed with other taggers (most benchmarks need TA
 study: $(VENV)/.dev ## run the comparisons of the study and write its tables (ARGS="--only small-300", "--tables", "--check")
 	$(PY) -m benchmarks.study $(ARGS)
 
-shows: $(VENV)/.dev ## run the notebooks and the shell session of the documentation and update their output
+shows: $(VENV)/.dev ## run the notebooks, the shell session and the pages of the documentation and update their output
 	$(PY) -m tools.shows
+	PYTHONPATH="$(abspath .)" $(PY) -m tools.shows.refresh $(ARGS)
 
 licences: $(VENV)/.dev ## update docs/internals/licences.md from Cargo.lock and pyproject.toml
 	$(PY) packaging/licences.py
