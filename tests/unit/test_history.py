@@ -45,19 +45,6 @@ def test_endless_history_has_a_feature_for_every_distance(learner: type[tw.Tagge
     assert len(pooled.model_.lookback.weights) == 7 * 9
 
 
-def test_pool_is_saved_in_the_model_file(tmp_path: Path) -> None:
-    """The loaded tagger has the parameter and the tables of its file."""
-    train = documents(10)
-    for pool in (3, 8, 128):
-        tagger = tw.MIRA(features="S1", max_iter=2, lookback=tw.Lookback(1, math.inf, pool=pool)).fit(train)
-        tagger.save(tmp_path / "m.tagwise")
-        again = tw.load(tmp_path / "m.tagwise")
-        assert again.lookback == tw.Lookback(1, math.inf, pool=pool)  # type: ignore[attr-defined]
-        assert again.model_.lookback is not None
-        assert again.model_.lookback.pool == pool
-        assert again.predict(train) == tagger.predict(train)
-
-
 def test_history_values_and_their_errors() -> None:
     for wrong in ((4, 1), (1, 0), "x", (1,), (1, 2, 3), "m=1,p=none"):
         with pytest.raises(tw.exceptions.ParameterError, match="lookback"):
