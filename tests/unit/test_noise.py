@@ -8,7 +8,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.apps.compare import resolve_corpora
-from tagwise.apps.compare.plan import load_parts, noisy, with_noise
+from tagwise.apps.compare.plan import load_parts, with_noise
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.features import Recipe
 from tagwise.features.sets import template_text
@@ -21,7 +21,7 @@ def flat(corpus: tw.Corpus) -> list[str]:
 
 
 def test_noise_changes_the_given_share_of_training_labels() -> None:
-    found = resolve_corpora([noisy("wnut17-ner", 20), "wnut17-ner"])
+    found = resolve_corpora(["wnut17-ner +20% noise", "wnut17-ner"])
     assert list(found) == ["wnut17-ner +20% noise", "wnut17-ner"]
     noise = found["wnut17-ner +20% noise"]
     assert [s.tokens for s in noise.train] == [s.tokens for s in TRAIN]
