@@ -72,3 +72,12 @@ def test_the_extension_of_another_program_is_refused(model: Path, tmp_path: Path
     assert result.exit_code == 2
     assert "tagwise does not write .docx files. Use one of" in result.stderr
     assert not (tmp_path / "o.docx").exists()
+
+
+def test_texts_without_offsets_are_no_training_data(tmp_path: Path) -> None:
+    """Classes of whole texts are not spans, so no option names them."""
+    path = tmp_path / "classes.jsonl"
+    path.write_text('{"id": 1, "text": "great film", "label": ["pos"]}\n')
+    result = run("train", path, "-o", tmp_path / "m.tagwise")
+    assert result.exit_code == 2
+    assert "the members id, label. Its texts have no spans with offsets. Write {" in result.stderr

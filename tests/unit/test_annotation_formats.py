@@ -419,3 +419,44 @@ def test_files_without_labels_are_explained(text: str, message: str) -> None:
     assert result.exit_code == 2
     assert "no column is the label" in result.stderr
     assert message in result.stderr
+
+
+def _read(*objects: Any, array: bool = False) -> tw.Corpus:
+    text = json.dumps(list(objects)) if array else "".join(json.dumps(one) + "\n" for one in objects)
+    return tw.read(io.StringIO(text))
+
+
+def test_a_minimal_task_without_regions_is_labelled() -> None:
+    """The member with the spans is missing in JSON-MIN if an annotation is empty, also in the first task."""
+    empty = {"text": "Nothing here", "id": 1, "annotator": 1, "annotation_id": 1, "lead_time": 3.2}
+    spans = [{"start": 0, "end": 4, "text": "Anna", "labels": ["PER"]}]
+    for tasks in (
+        (empty, {**empty, "text": "Anna left", "label": spans}),
+        ({**empty, "text": "Anna left", "label": spans}, empty),
+    ):
+        found = _read(*tasks, array=True)
+        assert sorted(found.labels) == [["B-PER", "O"], ["O", "O"]]
+
+
+def test_tasks_without_annotations_are_refused_with_a_remedy() -> None:
+    done = {"data": {"text": "Anna left"}, "annotations": [{"result": []}]}
+    with pytest.raises(CorpusError, match="Export annotated tasks only"):
+        _read(done, {"data": {"text": "Eve left"}, "annotations": []}, array=True)
+
+
+def test_nested_entities_of_doccano() -> None:
+    """Entities and relations are in an object of their own, or next to the text."""
+    entities = [{"id": 7, "label": "PER", "start_offset": 0, "end_offset": 4}]
+    for members in (
+        {"label": {"entities": entities, "relations": []}},
+        {"entities": entities, "relations": []},
+    ):
+        assert _read({"id": 1, "text": "Anna left", **members}).labels == [["B-PER", "O"]]
+
+
+def test_objects_of_other_layouts_are_named() -> None:
+    """The columns of a whole data set, and the files of annotation tools for spaCy 2."""
+    with pytest.raises(CorpusError, match="Write one object per sentence"):
+        _read({"tokens": [["Anna", "left"], ["Eve"]], "ner_tags": [["B-PER", "O"], ["B-PER"]]})
+    with pytest.raises(CorpusError, match="pairs of a text and its entities, as spaCy 2 has them"):
+        _read({"classes": ["PER"], "annotations": [["Anna left", {"entities": [[0, 4, "PER"]]}]]})

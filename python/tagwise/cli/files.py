@@ -18,10 +18,11 @@ from tagwise.cli.help import DATA, MACHINE
 from tagwise.cli.options import COUNT, held, hold, option, together
 from tagwise.corpus.bundled import list_corpora, load_corpus
 from tagwise.corpus.columns import LABELS
-from tagwise.corpus.formats import FORMATS, open_sentences
+from tagwise.corpus.formats import FORMATS, TABLE, open_sentences
 from tagwise.corpus.labels import mapped
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.source_lines import Raw
+from tagwise.corpus.text import span_jsonl
 from tagwise.corpus.text.spans import POLICIES
 
 PARTS = ("train", "dev", "test")
@@ -227,7 +228,10 @@ def check_labelled(corpus: Corpus, kind: str) -> None:
         seen = f"read as {kind} with the columns {', '.join(corpus.columns)}"
         members = list(dict.fromkeys(key for s in corpus[:20] for key in s.meta or () if key not in _OWN))
         others = [name for name in (*corpus.columns[1:], *members) if name]
-        if others:
+        if TABLE[kind].columns == ("word", "label"):  # texts with spans
+            seen += f" and the members {', '.join(members)}" if members else ""
+            remedy = f"Its texts have no spans with offsets. {span_jsonl.EXAMPLE}"
+        elif others:
             seen += f" and the members {', '.join(members)}" if members else ""
             remedy = f"Name the column of the labels, as in --label {hinted(others)}"
         elif kind in ("text", "raw"):

@@ -95,8 +95,8 @@ _FOREIGN = (
     *(".doc", ".docx", ".odt", ".rtf", ".pdf", ".xls", ".xlsx", ".ods", ".zip", ".tar", ".html", ".htm"),
     *(".xml", ".yaml", ".yml", ".pickle", ".pkl", ".npy", ".npz", ".db", ".sqlite", ".py", ".tagwise"),
 )
-#: Beginning of training data of spaCy 2: pairs of a text and its entities.
-_SPACY = re.compile(r'\s*\[\s*(?:\[\s*)?"(?:[^"\\]|\\.)*"\s*,\s*\{\s*"entities"')
+#: Training data of spaCy 2: pairs of a text and its entities, also as a member of an object, as annotation tools write.
+_SPACY = re.compile(r'\s*(?:\{.*"annotations"\s*:\s*)?\[\s*(?:\[\s*)?"(?:[^"\\]|\\.)*"\s*,\s*\{\s*"entities"')
 
 
 def _ending(name: str) -> str:

@@ -174,7 +174,12 @@ class RowReader:
                 if not isinstance(v, str) or not v:
                     given = shown(json.dumps(v, default=repr))
                     problem = "an empty label" if v == "" and column == self.label else f"{given} in {key!r}"
-                    fail(name, line, f"{problem} at token {t}", "Give a non-empty string.")
+                    remedy = "Give a non-empty string."
+                    if isinstance(v, list) and v:
+                        remedy = (
+                            f"Write one object per sentence, not one with the sentences of all. {EXAMPLE}."
+                        )
+                    fail(name, line, f"{problem} at token {t}", remedy)
         if not (
             isinstance(comments, (list, tuple))
             and all(isinstance(c, str) and "\n" not in c for c in comments)

@@ -140,7 +140,9 @@ class Inputs:
         if labels is None:
             pairs = interop.is_tagged(self.sentences)
             remedy = " For pairs of a word and a label, pass corpus_of(X)." if pairs else ""
-            raise ParameterError(f"no labels: pass y, or a Corpus with a label column.{remedy}")
+            source = getattr(self.source, "source", None)
+            place = f"{source}: " if isinstance(source, str) and source else ""
+            raise ParameterError(f"{place}no labels: pass y, or a Corpus with a label column.{remedy}")
         return labels
 
     def words(self, consumer: str) -> list[Sequence[str]]:

@@ -29,9 +29,14 @@ _TEXTS, _SPANS = (TEXT, "data"), ("label", "labels", "entities")
 def detect(head: str, rows: list[str]) -> bool:
     """Return whether the first line of a text is an object with a text and a list of spans."""
     value = first_object(rows)
-    spans = next((value[key] for key in _SPANS if key in value), None)
+    spans = _nested(next((value[key] for key in _SPANS if key in value), None))
     has_text = any(isinstance(value.get(key), str) for key in _TEXTS)
     return has_text and isinstance(spans, list) and all(map(_is_span, spans))
+
+
+def _nested(spans: Any) -> Any:
+    """Return the entities of an object of entities and relations. Other values are returned unchanged."""
+    return spans["entities"] if isinstance(spans, dict) and "entities" in spans else spans
 
 
 def _is_span(value: Any) -> bool:
@@ -53,7 +58,7 @@ def fields(value: dict[str, Any]) -> SpanFields:
     """Return the members of an object."""
     text = next((key for key in _TEXTS if isinstance(value.get(key), str)), TEXT)
     key = next((key for key in _SPANS if key in value), None)
-    spans = None if key is None else value[key]
+    spans = None if key is None else _nested(value[key])
     known = (text, key, CONTINUED, "newdoc", "scheme")
     meta = {name: v for name, v in value.items() if name not in known}
     spans = list(map(_span, spans)) if isinstance(spans, list) else spans

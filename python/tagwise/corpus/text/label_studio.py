@@ -35,7 +35,16 @@ def detect(head: str, rows: list[str]) -> bool:
     is_task = isinstance(value.get("data"), dict) and any(
         key in value for key in (*_ANNOTATIONS, "predictions")
     )
-    return is_task or _minimal_spans(value) is not None
+    return (
+        is_task
+        or _minimal_spans(value) is not None
+        or (isinstance(value.get(TEXT), str) and _annotated(value))
+    )
+
+
+def _annotated(value: dict[str, Any]) -> bool:
+    """Return whether a task of JSON-MIN was annotated. The member with the spans is missing if it has no regions."""
+    return len({"annotation_id", "annotator", "lead_time", "created_at"} & value.keys()) > 1
 
 
 def _minimal_spans(value: dict[str, Any]) -> str | None:
@@ -132,7 +141,7 @@ def fields(value: dict[str, Any]) -> SpanFields:
         member = _minimal_spans(value)
         if member is None and "label" in value:
             member = "label"
-        spans = None if member is None else _spans(value[member], text)
+        spans = _spans(value[member], text) if member is not None else [] if _annotated(value) else None
         rest = {}
         data = {name: v for name, v in data.items() if name != member}
     known = (key, CONTINUED, "newdoc", "scheme")
@@ -142,7 +151,12 @@ def fields(value: dict[str, Any]) -> SpanFields:
     )
 
 
-FORMAT = RecordFormat(fields, "annotations", EXAMPLE)
+FORMAT = RecordFormat(
+    fields,
+    "annotations",
+    EXAMPLE,
+    missing="Export annotated tasks only. An annotation without regions has an empty array of results",
+)
 
 
 def iter_open(

@@ -78,12 +78,14 @@ class RecordFormat(NamedTuple):
         example: Remedy for messages.
         empty_is_open: Whether an empty list of spans can mean that the text is not labelled yet. If labels are
             optional, it is not labelled.
+        missing: Remedy for a labelled file in which some texts have no spans.
     """
 
     fields: Callable[[dict[str, Any]], SpanFields | None]
     member: str
     example: str
     empty_is_open: bool = False
+    missing: str = "Write [] for a text without spans"
 
 
 OWN = RecordFormat(own_fields, "spans", EXAMPLE)
@@ -192,7 +194,7 @@ def record_sentences(options: SpanOptions, chunks: Iterator[str]) -> Iterator[Se
                         options.name,
                         line,
                         f"{form.member!r} is {which}, unlike in the lines before",
-                        f"{form.example}. Write [] for a text without spans.",
+                        f"{form.example}. {form.missing}.",
                     )
             except CorpusError as raised:
                 error = raised
