@@ -91,45 +91,35 @@ def test_public_interface_is_enumerated() -> None:
     assert {"CRF.predict", "MIRA.partial_fit", "Model.save", "Tagger.fit"} <= METHODS.keys()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_summaries(name: str) -> None:
+def test_summaries() -> None:
     """The first line is a complete sentence."""
-    doc = inspect.cleandoc(NAMES[name].__doc__ or "")
-    first, *rest = doc.splitlines()
-    assert first.endswith((".", ":")), first
-    assert not rest or not rest[0]
+    for name, value in NAMES.items():
+        first, *rest = inspect.cleandoc(value.__doc__ or "").splitlines()
+        assert first.endswith((".", ":")), name
+        assert not rest or not rest[0], name
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, *METHODS])
-def test_functions(name: str) -> None:
+def test_functions() -> None:
     """Args lists exactly the parameters, and Returns describes a returned value."""
-    function = {**FUNCTIONS, **METHODS}[name]
-    doc = function.__doc__ or ""
-    assert list(entries(doc, "Args")) == parameters(function)
-    returned = inspect.signature(function).return_annotation
-    assert returned is not inspect.Signature.empty
-    if returned not in (None, "None"):
-        assert {"Returns", "Yields"} & sections(doc).keys()
+    for name, function in {**FUNCTIONS, **METHODS}.items():
+        doc = function.__doc__ or ""
+        assert list(entries(doc, "Args")) == parameters(function), name
+        returned = inspect.signature(function).return_annotation
+        assert returned is not inspect.Signature.empty, name
+        assert returned in (None, "None") or {"Returns", "Yields"} & sections(doc).keys(), name
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_constructors(name: str) -> None:
-    """Each parameter is in Args (or Attributes) of the class or of its constructor."""
-    kind = CLASSES[name]
-    wanted = [] if kind is tw.Tagger else parameters(kind)  # only its subclasses have constructors
-    own = (kind.__doc__ or "", kind.__init__.__doc__ or "")
-    found = [entry for doc in own for entry in entries(doc, "Args")]
-    if wanted and not found:
-        found = list(entries(own[0], "Attributes"))
-    assert found == wanted
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_properties(name: str) -> None:
-    """Each public property has a docstring."""
-    kind = CLASSES[name]
-    for inner, found in inspect.getmembers(kind, lambda value: isinstance(value, property)):
-        assert inner.startswith("_") or found.__doc__, inner
+def test_constructors_and_properties() -> None:
+    """Each parameter is in Args (or Attributes) of the class or of its constructor. Properties have docstrings."""
+    for name, kind in CLASSES.items():
+        wanted = [] if kind is tw.Tagger else parameters(kind)  # only its subclasses have constructors
+        own = (kind.__doc__ or "", kind.__init__.__doc__ or "")
+        found = [entry for doc in own for entry in entries(doc, "Args")]
+        if wanted and not found:
+            found = list(entries(own[0], "Attributes"))
+        assert found == wanted, name
+        for inner, value in inspect.getmembers(kind, lambda value: isinstance(value, property)):
+            assert inner.startswith("_") or value.__doc__, f"{name}.{inner}"
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
