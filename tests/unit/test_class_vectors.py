@@ -69,7 +69,7 @@ def test_vectors_of_every_kind_give_the_same_classes(tmp_path: Path) -> None:
         (b"x 1 2\na nan 1\nb 1 2\n", "the vector of 'a' has numbers that are not finite"),
         (b"a 1e39 1\nb 1 2\n", "the vector of 'a' has numbers that are not finite"),
         (b"a 0 0\nb 0 0\n", "vectors of 0 words"),
-        (gzip.compress(b"a 1 2\n" * 9)[:20], "ended before"),
+        (gzip.compress(b"a 1 2\n" * 9, mtime=0)[:20], "ended before"),
         (b"\x93NUMPY\1\0", "version|EOF|expected"),
     ],
 )
