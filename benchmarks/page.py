@@ -6,7 +6,7 @@
     python -m benchmarks.page --check               # check that the page matches the JSON
 
 A table is between `<!-- table NAME -->` and `<!-- end -->`, with the name of a benchmark. Figures are the text that the
-benchmark reported: median (smallest-largest) of its rounds. Missed goals are marked.
+benchmark reported: median (smallest-largest) of its rounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .harness import OUT, VERDICT
+from .harness import OUT
 
 ROOT = Path(__file__).parents[1]
 PAGE, FOLDER = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks"
@@ -41,7 +41,7 @@ def origin(run: Mapping[str, Any]) -> str:
     load = f" (load {machine['load'][0]:.1f})" if machine.get("load") else ""
     versions = {"Python": machine["python"], **machine["versions"]}
     known = ", ".join(f"{name} {found}" for name, found in versions.items() if found != "not installed")
-    commit = f"commit `{machine['commit'][:8]}`, " if "commit" in machine else ""
+    commit = f"commit `{machine['commit'][:8]}`, " if "commit" in machine else "commit not stored, "
     rounds = min(context["repeat"], 3) if context["quick"] else context["repeat"]
     return (
         f"`python -m benchmarks {run['name']}`, {commit}{machine['date']}: {machine['cpu']}, "
@@ -50,20 +50,14 @@ def origin(run: Mapping[str, Any]) -> str:
 
 
 def table(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the head and the rows of a run as text, with goals if there are any."""
-    rows = run["rows"]
-    columns = list(dict.fromkeys(name for row in rows for name in row["cells"]))
-    demands = any(row["demand"] for row in rows)
-    head = ["", *(name.strip() for name in columns), *(["goal", ""] if demands else [])]
-    lines = []
-    for row in rows:
-        verdict = [row["demand"], VERDICT[row["holds"]]] if demands else []
-        lines.append([row["name"], *(row["cells"].get(name, "") for name in columns), *verdict])
-    return {"head": head, "rows": lines}
+    """Return the head and the rows of a run as text. Goals are in the JSON only."""
+    columns = list(dict.fromkeys(name for row in run["rows"] for name in row["cells"]))
+    lines = [[row["name"], *(row["cells"].get(name, "") for name in columns)] for row in run["rows"]]
+    return {"head": ["", *(name.strip() for name in columns)], "rows": lines}
 
 
 def markdown(run: Mapping[str, Any]) -> str:
-    """Format a run as a table of the page: rows, goals if there are any, notes, origin."""
+    """Format a run as a table of the page: rows, notes, origin."""
     found = table(run)
     lines = [found["head"], ["---"] * len(found["head"]), *found["rows"]]
     text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
