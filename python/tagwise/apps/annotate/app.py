@@ -29,6 +29,7 @@ from tagwise.apps.annotate.folder import (
     MOST_SENTENCES,
     MOST_TOKENS,
 )
+from tagwise.apps.annotate.guidelines import read_guidelines
 from tagwise.apps.annotate.imports import read_document
 from tagwise.apps.annotate.ranking import STRATEGIES
 from tagwise.apps.annotate.session import Conflict, Session
@@ -240,7 +241,11 @@ class Annotate:
             Route("/api/list", self.listed, methods=get),
             Route("/api/labels", self._returns(Session.label_counts), methods=get),
             Route("/api/summary", self._returns(Session.summary), methods=get),
-            Route("/api/guidelines", self._returns(lambda s: {"text": s.read_guidelines()}), methods=get),
+            Route(
+                "/api/guidelines",
+                self._returns(lambda s: {"text": read_guidelines(s.guidelines)}),
+                methods=get,
+            ),
             Route("/api/model", self.model, methods=get),
             Route("/api/why", self.why, methods=get),
             Route("/api/export", self.export, methods=get),

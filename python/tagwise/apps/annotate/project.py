@@ -7,7 +7,7 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from tagwise.apps.annotate.folder import (
 from tagwise.apps.annotate.history import ACTIONS, MARKS, History
 from tagwise.apps.annotate.imports import TokenSpan, proposed_spans, read_document, stored_sentence
 from tagwise.apps.annotate.journal import Journal, JournalError
+from tagwise.apps.annotate.label_types import check_labels, renamed_spans, renaming
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.parameters import meant
 from tagwise.base.writing import atomic
@@ -87,10 +88,10 @@ class Work:
         known = {*self.settings.labels, *(one["old"] for one in renames)}
         for entry in self.journal.entries:
             while renames and renames[0]["entries"] < entry["n"]:
-                self.history.relabel(self._renaming(renames.pop(0)))
+                self.history.relabel(renaming(renames.pop(0), self.settings.kind))
             self._replay(entry, known)
         for one in renames:
-            self.history.relabel(self._renaming(one))
+            self.history.relabel(renaming(one, self.settings.kind))
         for i, labels in self.accepted.items():
             try:
                 self.check(i, labels)
@@ -200,19 +201,10 @@ class Work:
         self.set(
             labels=[y for y in labels if y is not None], details=details, renames=[*settings.renames, one]
         )
-        rename = self._renaming(one)
+        rename = renaming(one, self.settings.kind)
         self.history.relabel(rename)
         self.given = {i: rename(found) for i, found in self.given.items()}
-        self.proposed = {i: _renamed_spans(found, one) for i, found in self.proposed.items()}
-
-    def _renaming(self, one: Mapping[str, Any]) -> Callable[[list[str]], list[str]]:
-        """Return the function on labels of tokens that renames or deletes a type."""
-        old, new = one["old"], one.get("new")
-        if self.settings.kind == "tokens":
-            table = {old: new or OUTSIDE}
-        else:
-            table = {f"{tag}-{old}": OUTSIDE if new is None else f"{tag}-{new}" for tag in "BI"}
-        return lambda labels: [table.get(y, y) for y in labels]
+        self.proposed = {i: renamed_spans(found, one) for i, found in self.proposed.items()}
 
     # --- documents ----------------------------------------------------------------------------------------
 
@@ -224,7 +216,7 @@ class Work:
         self._check_size(corpus)
         number = len(self.documents)
         later = [one for one in self.settings.renames if one["documents"] > number]
-        renames = [self._renaming(one) for one in later]
+        renames = [renaming(one, self.settings.kind) for one in later]
         for i, sentence in enumerate(corpus, first):
             labels = sentence.fields.get("label")
             if labels is not None and UNKNOWN not in labels:
@@ -233,7 +225,7 @@ class Work:
                 self.given[i] = labels
             elif found := proposed_spans(sentence):
                 for one in later:
-                    found = _renamed_spans(found, one)
+                    found = renamed_spans(found, one)
                 self.proposed[i] = found
             bare = {name: column for name, column in sentence.fields.items() if name != "label"}
             title = sentence.doc if sentence.doc is not None else self.titles[-1] if i > first else ""
@@ -269,12 +261,12 @@ class Work:
         self._check_size(corpus)
         stored = [stored_sentence(sentence, fresh, review) for sentence in corpus]
         self._learn_labels(y for s in stored for y in s.fields["label"])
-        self._learn_proposals(stored)
-        stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", name or os.path.basename(corpus.source or "")).strip("-.")[
-            :60
-        ]
+        self._add_types(y for s in stored for _, _, y in proposed_spans(s))
+        stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", name or os.path.basename(corpus.source or ""))
         used = sum(one["bytes"] for one in self._files)
-        file = files.write_document(self.folder, len(self._files) + 1, stem, Corpus(stored), used)
+        file = files.write_document(
+            self.folder, len(self._files) + 1, stem.strip("-.")[:60], Corpus(stored), used
+        )
         self._files.append(file)
         try:
             self._save(self.settings)
@@ -302,15 +294,11 @@ class Work:
                     "Start another project for them in a new folder"
                 )
             found = dict.fromkeys(kind for y in found if (kind := schemes.split_label(y)[1]))
-        fresh = [y for y in found if y not in self.settings.labels]
-        if fresh:
-            self.set(labels=[*self.settings.labels, *fresh])
+        self._add_types(found)
 
-    def _learn_proposals(self, sentences: Sequence[Sentence]) -> None:
-        """Add the label types of proposed spans."""
-        found = dict.fromkeys(y for s in sentences for _, _, y in proposed_spans(s))
-        fresh = [y for y in found if y not in self.settings.labels]
-        if fresh:
+    def _add_types(self, found: Iterable[str]) -> None:
+        """Add new label types."""
+        if fresh := [y for y in dict.fromkeys(found) if y not in self.settings.labels]:
             self.set(labels=[*self.settings.labels, *fresh])
 
     def read(self, text: bytes, format: str | None = None, name: str = "upload") -> range:
@@ -427,18 +415,7 @@ class Work:
             raise ParameterError(
                 f"sentence {i}: {len(labels)} labels for {len(self.sentences[i])} tokens. Give one label per token"
             )
-        known = self.settings.labels if known is None else known
-        for t, label in enumerate(labels):
-            tag, kind = schemes.split_label(label) if isinstance(label, str) else ("", "")
-            valid = label == OUTSIDE or (tag in ("B", "I") and kind in known)
-            if not (valid if self.settings.kind == "spans" else label in known):
-                raise ParameterError(
-                    f"token {t}: this project has no label {label!r}{meant(str(label), known)}, only "
-                    f"{' '.join(sorted(known))}. Add it"
-                )
-            before = labels[t - 1] if t else OUTSIDE
-            if self.settings.kind == "spans" and not schemes.valid(before, label, "IOB2"):
-                raise ParameterError(f"token {t}: {label} cannot follow {before}. A span begins with B-")
+        check_labels(labels, self.settings.kind, self.settings.labels if known is None else known)
 
     # --- content ------------------------------------------------------------------------------------------
 
@@ -520,9 +497,3 @@ class Work:
 def _content(columns: Mapping[str, Sequence[str]]) -> Hashable:
     """Return the content that identifies a sentence: everything that features can read."""
     return tuple((name, *column) for name, column in sorted(columns.items()))
-
-
-def _renamed_spans(spans: Sequence[TokenSpan], one: Mapping[str, Any]) -> list[TokenSpan]:
-    """Return spans with a label type renamed or, if it was deleted, without those of this type."""
-    found = [(begin, end, one.get("new") if label == one["old"] else label) for begin, end, label in spans]
-    return [(begin, end, label) for begin, end, label in found if label is not None]

@@ -13,13 +13,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from tagwise.apps.annotate import views
 from tagwise.apps.annotate.curve import keep_curve, read_curve, score_of
 from tagwise.apps.annotate.display import displayed
-from tagwise.apps.annotate.folder import OUTSIDE
+from tagwise.apps.annotate.guidelines import guidelines_of
+from tagwise.apps.annotate.label_types import labels_of_spans
 from tagwise.apps.annotate.learning import Learning, fresh, trained, types_of
 from tagwise.apps.annotate.mistakes import suspects
 from tagwise.apps.annotate.patterns import TermList
@@ -29,15 +29,11 @@ from tagwise.apps.annotate.ranking import View, strategy_of
 from tagwise.apps.annotate.views import SHOWN
 from tagwise.apps.annotate.why import spans_of, why
 from tagwise.apps.annotate.word_classes import Stopped, can_learn, learn_classes, stored_features
-from tagwise.base.exceptions import FileError, ParameterError, TagwiseError
-from tagwise.base.files.regular import open_regular, read_regular
-from tagwise.base.parameters import meant
+from tagwise.base.exceptions import ParameterError, TagwiseError
 from tagwise.corpus import schemes
 from tagwise.corpus.sentence import Corpus
 from tagwise.model.model import Model
 
-#: File with guidelines in the folder of the project, and its maximum size in bytes.
-GUIDELINES, MOST_GUIDELINES = "guidelines.md", 1 << 20
 #: Longest time in seconds that counts for one sentence, number of proposals that are remembered, and least number of
 #: labelled sentences to look for mistakes.
 LONGEST_PAUSE, REMEMBERED, MISTAKES = 300.0, 64, 50
@@ -78,7 +74,7 @@ class Session:
         n_jobs: int | None = 1,
     ) -> None:
         self.work, self.dev, self._n_jobs = work, dev, n_jobs
-        self.patterns, self.guidelines = patterns, _guidelines(work, guidelines)
+        self.patterns, self.guidelines = patterns, guidelines_of(work.folder, guidelines)
         for label in () if patterns is None else patterns.labels:
             work.add_label(label)
         settings = work.settings
@@ -182,45 +178,7 @@ class Session:
         if len(self._offered) > REMEMBERED:
             del self._offered[next(iter(self._offered))]
 
-    def read_guidelines(self) -> str:
-        """Return the text of the guidelines, as the file is now."""
-        if self.guidelines is None:
-            raise ParameterError("there are no guidelines. Start with --guidelines FILE")
-        return read_regular(self.guidelines, MOST_GUIDELINES, FileError, "Give another file.").decode(
-            "utf-8-sig", "replace"
-        )
-
     # --- actions ------------------------------------------------------------------------------------------
-
-    def labels_from(self, i: Any, spans: Any) -> list[str]:
-        """Return the labels of tokens for the spans of a request, which are objects with begin, end and label."""
-        self.work.check(i, None)
-        n = len(self.work.sentences[i])
-        if not isinstance(spans, list) or len(spans) > n:
-            raise ParameterError(f"spans: expected a list of at most {n} spans, one per token")
-        found = []
-        for k, one in enumerate(spans):
-            if not isinstance(one, dict):
-                raise ParameterError(f"span {k}: expected an object with begin, end and label")
-            begin, end, label = (one.get(name) for name in ("begin", "end", "label"))
-            if type(begin) is not int or type(end) is not int or not 0 <= begin < end <= n:
-                raise ParameterError(
-                    f"span {k}: {begin!r} to {end!r}: expected 0 <= begin < end <= {n}, the number of tokens"
-                )
-            if label not in self.work.settings.labels:
-                raise ParameterError(
-                    f"span {k}: unknown label {label!r}{meant(str(label), self.work.settings.labels)}. Add it first"
-                )
-            found.append(schemes.Span(str(label), begin, end))
-        found.sort(key=lambda one: one.begin)
-        if self.work.settings.kind == "spans":
-            return schemes.from_spans(found, n, "IOB2")
-        labels = [OUTSIDE] * n
-        for one in found:
-            labels[one.begin : one.end] = [one.type] * (one.end - one.begin)
-        if OUTSIDE in labels and OUTSIDE not in self.work.settings.labels:
-            raise ParameterError(f"token {labels.index(OUTSIDE)} has no label. Label every token")
-        return labels
 
     def accept(
         self, i: Any, spans: Any, version: int | None = None, then: int | None = None
@@ -237,7 +195,9 @@ class Session:
             Conflict: The sentence has changed since.
         """
         with self._request():
-            labels = self.labels_from(i, spans)
+            self.work.check(i, None)
+            settings = self.work.settings
+            labels = labels_of_spans(spans, len(self.work.sentences[i]), settings.kind, settings.labels)
             self._check_version(i, version)
             begin, cpu = time.perf_counter(), time.thread_time()
             effort = self._effort(i, labels)
@@ -522,15 +482,6 @@ def _kept_paces(work: Work) -> list[float]:
     """Return the seconds of the sentences accepted before, in order."""
     efforts = (work.history.entry(i).effort for i in work.accepted)
     return [effort["seconds"] for effort in efforts if "seconds" in effort]
-
-
-def _guidelines(work: Work, given: str | os.PathLike[str] | None) -> Path | None:
-    """Return the path of the guidelines, which have to be a regular file if they are given."""
-    own = work.folder / GUIDELINES
-    if given is None:
-        return own if own.is_file() else None
-    open_regular(given, MOST_GUIDELINES, FileError, "Give a Markdown file to --guidelines.").close()
-    return Path(given)
 
 
 def _finite(value: float) -> float | None:
