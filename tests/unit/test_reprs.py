@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tagwise as tw
@@ -23,6 +25,7 @@ LONG, HOSTILE = "x" * 3000, "<script>\x1b[2J\n\u202e"
 WORDS = [["Rosa", HOSTILE, "runs", LONG], ["New", "York", "&"], ["Rosa", "sings"]]
 LABELS = [["B-PER", "I-PER", "O", "O"], ["B-LOC", "I-LOC", "O"], ["B-PER", "O"]]
 DATA = tw.Corpus.from_lists(WORDS, LABELS)
+LATTICE = tw.lattice.Lattice(node=np.zeros((40, 12)), edge=np.zeros((12, 12)))
 PREDICTED = [["O", "O", "O", "B-LOC"], ["B-PER", "I-PER", "O"], ["B-PER", "B-LOC"]]
 
 
@@ -70,6 +73,23 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "Confidence": tagger.predict_confidence(DATA)[0],
         "Ranks": tagger.model_.ranks(DATA),
         "Threshold": tagger.choose_threshold(DATA),
+        "Lattice": LATTICE,
+        "ScoreGradient": tw.losses.log_loss(LATTICE, [0] * 40)[1],
+        "Dictionary": tw.Dictionary(3),
+        "Partial": tw.Partial(separator=HOSTILE),
+        "Lookback": tw.Lookback(1, math.inf, document=True),
+        "Poly": tw.Poly(3),
+        "RBF": tw.RBF(),
+        "Kernel": tw.Kernel("linear"),
+        "Checkpoint": tw.Checkpoint(folder / "run.checkpoint"),
+        "WordClasses": tw.WordClasses.learn(DATA, classes=2, min_count=1),
+        "TextSpan": tagger.tag("Rosa met Rosa\nin New York <b>.")[0],
+        "Span": tw.spans.spans(LABELS[0])[0],
+        "Allowed": tw.spans.allowed([*tagger.classes_], "IOB2"),
+        "Score": tagger.evaluate(DATA).chunks,
+        "Average": tagger.evaluate(DATA).macro,
+        "Group": errors.groups[0],
+        "Row": tw.compare(["hmm"], corpus={"c": (plain, plain)}, features=["S1"]).rows[0],
         "Alignment": tw.spans.spans_to_labels(["Peter flew."], [[(0, 3, "PER")]], misaligned="drop"),
     }
 

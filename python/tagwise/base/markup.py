@@ -53,7 +53,7 @@ def line_html(text: str) -> str:
 
 def object_html(thing: object, rows: Sequence[Sequence[Any]]) -> str:
     """Return the one-line representation of an object and a table of its properties."""
-    return line_html(repr(thing)) + (table_html((), rows, left=2) if rows else "")
+    return line_html(repr(thing)) + (table_html((), rows, left=len(rows[0])) if rows else "")
 
 
 def table_html(head: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> str:

@@ -12,6 +12,7 @@ texts, and model files store mappings.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -22,7 +23,8 @@ import tagwise._core as _core
 from tagwise.base.domains import Choice, Domain, Domains, Flag, Integer, Real, Text, plain
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.imports import MissingFunction
-from tagwise.base.parameters import checked, lookup
+from tagwise.base.markup import object_html
+from tagwise.base.parameters import arguments_help, checked, lookup
 
 
 class Option:
@@ -43,6 +45,14 @@ class Option:
             if one.init and (value := getattr(self, one.name)) != one.default
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        """Return the representation for notebooks: the fields with their meaning."""
+        helps = arguments_help(inspect.getdoc(type(self)) or "")
+        fields = [one.name for one in dataclasses.fields(self) if one.init]  # type: ignore[arg-type]
+        return object_html(
+            self, [(name, repr(getattr(self, name)), helps[name].split(". ")[0]) for name in fields]
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values for a model file.

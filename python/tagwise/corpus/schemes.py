@@ -53,6 +53,11 @@ class Span(NamedTuple):
     begin: int
     end: int
 
+    def _repr_html_(self) -> str:
+        from tagwise.base.markup import label_html, object_html
+
+        return object_html(self, [("type", label_html(self.type)), ("tokens", f"{self.begin} to {self.end}")])
+
 
 def scheme_name(scheme: str) -> str:
     """Return the canonical name of a scheme.
@@ -327,6 +332,20 @@ class Allowed(NamedTuple):
     start: list[bool]
     pairs: list[list[bool]]
     end: list[bool]
+
+    def __repr__(self) -> str:
+        n, pairs = len(self.start), sum(map(sum, self.pairs))
+        return f"<Allowed: {n} labels, {pairs} of {n * n} pairs>"
+
+    def _repr_html_(self) -> str:
+        from tagwise.base.markup import object_html
+
+        rows = [
+            ("may begin", sum(self.start)),
+            ("pairs", sum(map(sum, self.pairs))),
+            ("may end", sum(self.end)),
+        ]
+        return object_html(self, rows)
 
 
 def allowed(labels: Sequence[str], scheme: str) -> Allowed:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
 AROUND = 6  # tokens of context on either side
+SHOWN = 20  # errors of a group in a notebook
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ class Group:
         from tagwise.base.terminal import brief
 
         return f"<Group: {brief(self.title)}, {len(self.errors)} errors>"
+
+    def _repr_html_(self) -> str:
+        from tagwise.base.markup import line_html
+
+        return line_html(repr(self)) + errors_html(self.errors[:SHOWN])
 
     @property
     def title(self) -> str:
@@ -158,26 +164,16 @@ class Errors:
 
     def _repr_html_(self) -> str:
         """Return the errors by kind for notebooks. All kinds but the most frequent one are folded."""
-        from tagwise.base.markup import safe, table_html
-        from tagwise.corpus.label_markup import labels_html
+        from tagwise.base.markup import safe
 
         n = sum(len(g.errors) for g in self.groups)
         parts: list[str] = []
         shown = self.groups[: self.top]
         for group in shown:
-            rows = [
-                (
-                    error.line or f"sentence {error.sentence}",
-                    error_html(error),
-                    labels_html(error.gold),
-                    labels_html(error.predicted),
-                )
-                for error in group.errors[: self.examples]
-            ]
             parts.append(
                 f"<details{'' if parts else ' open'}><summary>{safe(group.title)}: {len(group.errors):,} "
                 f"({100 * len(group.errors) / n:.0f} %)</summary>"
-                f"{table_html(('line', 'context', 'gold', 'predicted'), rows, left=4)}</details>"
+                f"{errors_html(group.errors[: self.examples])}</details>"
             )
         rest = self.groups[len(shown) :]
         more = (
@@ -194,6 +190,23 @@ class Errors:
         score = f"F1 {100 * report.f1:.2f}" if report.chunked else f"accuracy {100 * report.accuracy:.2f}"
         wrong = report.n_sequences - report.correct_sequences
         return f"{n:,} wrong {what} in {wrong:,} of {report.n_sequences:,} sentences; {score}"
+
+
+def errors_html(errors: Sequence[Error]) -> str:
+    """Return a table of errors with their context and labels."""
+    from tagwise.base.markup import table_html
+    from tagwise.corpus.label_markup import labels_html
+
+    rows = [
+        (
+            error.line or f"sentence {error.sentence}",
+            error_html(error),
+            labels_html(error.gold),
+            labels_html(error.predicted),
+        )
+        for error in errors
+    ]
+    return table_html(("line", "context", "gold", "predicted"), rows, left=4)
 
 
 def error_html(error: Error) -> Any:

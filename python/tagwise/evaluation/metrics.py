@@ -41,6 +41,13 @@ class Score:
     predicted: int
     correct: int
 
+    def _repr_html_(self) -> str:
+        from tagwise.base.markup import object_html
+
+        return object_html(
+            self, [(k, f"{v:.4f}" if isinstance(v, float) else v) for k, v in self.to_dict().items()]
+        )
+
     @property
     def precision(self) -> float:
         """Fraction of the predicted items that are correct, or 0 if nothing was predicted."""
@@ -81,6 +88,11 @@ class Average:
     precision: float
     recall: float
     f1: float
+
+    def _repr_html_(self) -> str:
+        from tagwise.base.markup import object_html
+
+        return object_html(self, [(name, f"{value:.4f}") for name, value in vars(self).items()])
 
     @staticmethod
     def of(scores: Sequence[Score], weights: Sequence[int]) -> Average:

@@ -68,6 +68,17 @@ class Checkpoint:
     every: int | str = "5m"
     resume: bool = False
 
+    def _repr_html_(self) -> str:
+        from tagwise.base.markup import object_html
+
+        rows = [
+            (
+                "file",
+                f"{os.fspath(self.path)} ({'exists' if os.path.exists(self.path) else 'not yet written'})",
+            )
+        ]
+        return object_html(self, [*rows, ("every", self.every), ("resume", self.resume)])
+
     def interval(self) -> tuple[int | None, float | None]:
         """Return the interval between two checkpoints.
 

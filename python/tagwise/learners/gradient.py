@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import tagwise._core as _core
-from tagwise.base.domains import AnyOf, Domain, Flag, Integer, Real, Record
+from tagwise.base.domains import AnyOf, Domain, Flag, Integer, ListOf, Real, Record
 from tagwise.base.exceptions import ParameterError, TrainingError
 from tagwise.learners import dual, stochastic
 from tagwise.learners.backends import Backend, current, exponential
@@ -40,6 +40,9 @@ LARGE = 30_000
 #: A certificate is tried when the estimated gap is below NEAR times `tol`, and again when it has halved. The estimate
 #: is computed if the gradient itself bounds the gap by REACH times `tol`.
 NEAR, REACH = 0.8, 1000.0
+#: Single precision is left before a certificate if the last SLOW_STEPS steps gain less than SLOW times `tol`: rounding
+#: errors of the gradient are then larger than a certificate allows.
+SLOW, SLOW_STEPS = 0.03, 10
 #: Relative rounding error of sums in double precision, subtracted from lower bounds.
 ROUNDING64 = 1e-11
 #: Largest l_i at which the exponential loss replaces its logarithm, and above which it cannot.
@@ -300,7 +303,7 @@ def _refined_domain(optimizer: Optimizer, n: int) -> Domain:
         {
             "run": optimizer.domain(n),
             "precise": Flag(),
-            "before": Real(any_=True),
+            "recent": ListOf(Real(any_=True), high=SLOW_STEPS),
             "bound": bound,
             "threshold": Real(0.0),
         }
@@ -321,8 +324,9 @@ def refined(
 ) -> Iterator[Step]:
     """Yield the steps of an optimiser from `start`, in double precision after single precision reaches its limit.
 
-    This is the case if the optimiser finds no further step, or if a step gains less than rounding may hide and `tol` is
-    too small to ignore it. The optimiser then starts again at the same weights.
+    This is the case if the optimiser finds no further step, if a step gains less than rounding may hide and `tol` is
+    too small to ignore it, or if steps have become slow without a certificate. The optimiser then starts again at the
+    same weights.
 
     Near the optimum a step is replaced by one with a certificate. P - c ||w||^2 is convex, with c = `convexity`, so
     that P(w) - P* <= ||grad P(w)||^2 / (4 c) for all w. The curvature pairs of L-BFGS give weights near the iterate
@@ -331,12 +335,13 @@ def refined(
 
     `states` returns the steps of the optimiser from weights, for an evaluation and its noise. `bound` is a known lower
     bound of the optimum, None if there are no certificates. A state has the state of the optimiser as `run`, and the
-    value `before` it.
+    `recent` values before it.
     """
-    before, known = math.nan, None
+    recent: list[float] = []
+    known = None
     threshold = NEAR * tol  # estimate of the gap at which the next certificate is tried
     if resume is not None:
-        before, bound, known = resume["before"], resume["bound"], resume["run"]
+        recent, bound, known = resume["recent"], resume["bound"], resume["run"]
         threshold = resume["threshold"]
 
     def in_double_precision() -> Evaluation:
@@ -369,7 +374,7 @@ def refined(
 
     def kept(step: Step, precise: bool) -> Step:
         state = step.state
-        noted = {"precise": precise, "before": before, "bound": bound, "threshold": threshold}
+        noted = {"precise": precise, "recent": recent, "bound": bound, "threshold": threshold}
         step = replace(certified(step), dual=bound)
         return step if state is None else replace(step, state=lambda: {"run": state(), **noted})
 
@@ -378,9 +383,12 @@ def refined(
         for step in states(start, evaluate, keep=keep, resume=known, noise=NOISE):
             yield kept(step, False)
             start, noise = step.w, problem.rounding(step.value)
-            if before - step.value <= noise and 2.0 * noise > tol * abs(step.value):
+            wanted = tol * abs(step.value)
+            if recent and recent[-1] - step.value <= noise and 2.0 * noise > wanted:
                 break
-            before = step.value
+            if bound is not None and len(recent) == SLOW_STEPS and recent[0] - step.value <= SLOW * wanted:
+                break
+            recent = [*recent[1 - SLOW_STEPS :], step.value]
         start, known = np.array(start), None
     steps = states(start, in_double_precision(), keep=keep, resume=known, noise=FINE_NOISE)
     if fresh:

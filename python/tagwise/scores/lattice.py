@@ -23,9 +23,11 @@ import tagwise._core as _core
 from tagwise.base.exceptions import ParameterError
 
 Array = NDArray[np.float64]
+#: Number of tokens and of labels that notebooks show.
+SHOWN = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Lattice:
     """Scores of one sentence, in double precision.
 
@@ -48,6 +50,13 @@ class Lattice:
     edge: ArrayLike
     start: ArrayLike | None = None
     end: ArrayLike | None = None
+
+    def __repr__(self) -> str:
+        return f"<Lattice: {size_of(self.node)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the node scores of the first tokens and labels for notebooks."""
+        return scores_html(self, self.node)
 
     def restricted(
         self, allowed: ArrayLike | None = None, forbidden: Iterable[tuple[int, int]] = ()
@@ -144,6 +153,26 @@ class Lattice:
                 if extra is not None:
                     node[row] += _boundary(extra, node.shape[1])
         return node, edge
+
+
+def size_of(node: ArrayLike) -> str:
+    """Return the number of tokens and labels of node scores, as text."""
+    shape = np.shape(node)
+    return f"{shape[0]} tokens, {shape[1]} labels" if len(shape) == 2 else f"node scores of shape {shape}"
+
+
+def scores_html(thing: object, node: ArrayLike) -> str:
+    """Return the representation of scores for notebooks: those of the first tokens and labels."""
+    from tagwise.base.markup import line_html, table_html
+
+    values = np.asarray(node, dtype=np.float64)
+    if values.ndim != 2:
+        return line_html(repr(thing))
+    tokens, labels = (min(n, SHOWN) for n in values.shape)
+    more = ["..."] * (values.shape[1] > SHOWN)
+    rows = [[str(t), *(f"{x:.3f}" for x in values[t, :labels]), *more] for t in range(tokens)]
+    rows += [["..."] * (1 + labels + len(more))] * (values.shape[0] > SHOWN)
+    return line_html(repr(thing)) + table_html(("token", *map(str, range(labels)), *more), rows)
 
 
 def _boundary(scores: Any, labels: int) -> Array:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tagwise.scores.lattice import Array, Lattice
+from tagwise.scores.lattice import Array, Lattice, scores_html, size_of
 
 
 class ScoreGradient(NamedTuple):
@@ -29,6 +29,13 @@ class ScoreGradient(NamedTuple):
 
     node: Array
     edge: Array
+
+    def __repr__(self) -> str:
+        return f"<ScoreGradient: {size_of(self.node)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the derivatives of the first tokens and labels for notebooks."""
+        return scores_html(self, self.node)
 
 
 def _difference(lattice: Lattice, gold: Sequence[int]) -> tuple[float, ScoreGradient]:

@@ -13,6 +13,7 @@ from typing import Any
 from tagwise.apps.compare.cache import Cache, Names
 from tagwise.apps.compare.plan import Cell, Data, draw, tuning_parts
 from tagwise.base.parameters import cores
+from tagwise.base.terminal import brief
 from tagwise.corpus.sentence import Corpus
 from tagwise.decoding.ranks import Ranks
 from tagwise.evaluation.errors import Errors, find_errors
@@ -26,7 +27,7 @@ KEPT_SENTENCES, LONGEST, KEPT_KINDS, KEPT_FEATURES = 2_000, 100, 400, 12
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Row:
     """Scores and costs of one trained cell."""
 
@@ -56,6 +57,17 @@ class Row:
     rank: float | None = None  # mean number of wrong paths no worse than the gold one, k at most
     beyond: float | None = None  # fraction of the sentences whose gold path is not among the k best
     margin: float | None = None  # median score of the gold path over the best wrong one
+
+    def __repr__(self) -> str:
+        name = "accuracy" if self.f1 is None else "F1"
+        what = " ".join(filter(None, (self.corpus, self.learner, self.loss, self.features)))
+        return f"<Row: {brief(what)}, {self.sentences} sentences, {name} {100 * self.score:.2f}>"
+
+    def _repr_html_(self) -> str:
+        from tagwise.base.markup import object_html
+
+        shown = {name: value for name, value in vars(self).items() if value not in (None, "")}
+        return object_html(self, [(k, f"{v:.4f}" if isinstance(v, float) else v) for k, v in shown.items()])
 
     @property
     def score(self) -> float:

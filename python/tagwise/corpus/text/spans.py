@@ -55,6 +55,16 @@ class TextSpan(NamedTuple):
     end: int
     probability: float | None = None
 
+    def _repr_html_(self) -> str:
+        from tagwise.base.markup import Markup, box, object_html
+
+        sure = [] if self.probability is None else [("probability", f"{self.probability:.4f}")]
+        rows = [
+            ("span", Markup(box(self.text, str(self.label)))),
+            ("characters", f"{self.start} to {self.end}"),
+        ]
+        return object_html(self, [*rows, *sure])
+
 
 class TaggedText(list[TextSpan]):
     """Spans of one text. Notebooks show the text with its spans on the colours of their labels.
