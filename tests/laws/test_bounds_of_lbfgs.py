@@ -10,6 +10,8 @@ import pytest
 
 import tagwise as tw
 from tagwise._core import CurvaturePairs
+from tagwise.learners import gradient
+from tagwise.learners.problem import Problem
 from tagwise.optimizers.pairs import Pairs
 
 
@@ -47,6 +49,31 @@ def test_the_bound_is_below_the_optimum_and_tol_holds(name: str, n: int) -> None
     best = exact.objective_
     assert best <= tagger.objective_ <= best * (1.0 + tagger.gap_) * (1.0 + 1e-9)
     assert tagger.history_[-1]["dual"] <= best * (1.0 + 1e-9)
+
+
+def test_rounding_of_the_gradient_does_not_prevent_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single precision whose optimum is too far from the true one is left for double precision."""
+    X, y = corpus(400, seed=7)
+    settings: dict[str, Any] = {"features": "S1", "optimizer": "lbfgs", "l2": 0.1, "tol": 1e-5}
+    reference, exact = tw.CRF(**settings).fit(X, y), gradient.Evaluation.__call__
+    error = np.random.default_rng(0).normal(size=reference.n_features_)
+    error *= 3.0 * np.sqrt(4.0 * 0.1 * 1e-5 * reference.objective_) / np.linalg.norm(error)
+
+    def rounded(self: gradient.Evaluation, w: Any, found: Any) -> float:
+        value = exact(self, w, found)
+        if self.precise:
+            return value
+        found += error
+        return value + float(error @ w)
+
+    monkeypatch.setattr(gradient.Evaluation, "__call__", rounded)
+    tagger = tw.CRF(**settings).fit(X, y)
+    assert tagger.stopped_.startswith("tol=1e-05: certified within")
+    assert tagger.objective_ == pytest.approx(reference.objective_, rel=2e-5)
+    monkeypatch.setattr(gradient, "SLOW", -1.0)
+    monkeypatch.setattr(Problem, "rounding", lambda self, value: 0.0)
+    alone = tw.CRF(**settings).fit(X, y)
+    assert (alone.gap_, "window=10" in alone.stopped_) == (None, True)
 
 
 def test_losses_that_are_not_convex_have_no_certificate() -> None:

@@ -38,21 +38,26 @@ class Option:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        declared = sorted(dataclasses.fields(self), key=lambda one: bool(one.kw_only))  # type: ignore[arg-type]
         shown = [
             f"{one.name}={value!r}"
-            for one in declared
-            if one.init and (value := getattr(self, one.name)) != one.default
+            for one in self._declared()
+            if (value := getattr(self, one.name)) != one.default
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _declared(self) -> list[dataclasses.Field[Any]]:
+        """Return the fields in the order of the signature."""
+        fields = (one for one in dataclasses.fields(self) if one.init)  # type: ignore[arg-type]
+        return sorted(fields, key=lambda one: bool(one.kw_only))
 
     def _repr_html_(self) -> str:
         """Return the representation for notebooks: the fields with their meaning."""
         helps = arguments_help(inspect.getdoc(type(self)) or "")
-        fields = [one.name for one in dataclasses.fields(self) if one.init]  # type: ignore[arg-type]
-        return object_html(
-            self, [(name, repr(getattr(self, name)), helps[name].split(". ")[0]) for name in fields]
-        )
+        rows = [
+            (one.name, repr(getattr(self, one.name)), helps[one.name].split(". ")[0])
+            for one in self._declared()
+        ]
+        return object_html(self, rows)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values for a model file.
