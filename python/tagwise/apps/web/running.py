@@ -1,7 +1,7 @@
 """The HTTP server, with limits on headers and connections and an orderly shutdown.
 
-`limits` covers the bodies of requests. Here, headers have to arrive within `HEADER_SECONDS` and `HEADER_BYTES`, and the
-number of connections is limited. uvicorn itself has no timeout for headers.
+`limits` covers the bodies of requests. Here, headers and the number of connections are limited. uvicorn itself has no
+timeout for headers.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -25,18 +26,33 @@ from tagwise.apps.web.guards import HEADERS
 from tagwise.apps.web.problems import RefusedRequest, response_of
 from tagwise.base.exceptions import ParameterError, TagwiseError, file_error
 
-HEADER_SECONDS = 10.0
-HEADER_BYTES = 64 << 10
-CONNECTIONS = 1000
-#: Seconds for requests in progress to finish after the server is stopped.
-GRACE = 30
-#: Seconds that a client may leave a response unread.
-UNREAD = 30.0
-#: Seconds that a connection may be idle between two requests.
-IDLE = 30
+#: Maximum size of headers in bytes, and maximum number of connections.
+HEADER_BYTES, CONNECTIONS = 64 << 10, 1000
 
 
-def bound(host: str, port: int, connections: int = CONNECTIONS) -> socket.socket:
+@dataclass(frozen=True)
+class ServerSettings:
+    """Limits of a server.
+
+    Attributes:
+        connections: Maximum number of connections.
+        grace: Seconds for requests in progress to finish after a stop.
+        headers: Seconds for the headers of a request to arrive.
+        idle: Seconds that a connection may be open between two requests.
+        unread: Seconds that a client may leave a response unread once the buffers of the connection are full.
+        half_closed: Whether clients that half-close the connection after a complete request still get a response. A
+            client that is gone looks the same until the response is sent, so do not use this for endless responses.
+    """
+
+    connections: int = CONNECTIONS
+    grace: float = 30
+    headers: float = 10.0
+    idle: int = 30
+    unread: float = 30.0
+    half_closed: bool = False
+
+
+def bound(host: str, port: int) -> socket.socket:
     """Return a socket that listens on this address. Port 0 chooses a free port."""
     found: socket.socket | None = None
     try:
@@ -47,7 +63,7 @@ def bound(host: str, port: int, connections: int = CONNECTIONS) -> socket.socket
         if os.name == "posix":  # allow a port whose last server has just stopped
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(address)
-        found.listen(min(connections, 2048))
+        found.listen(CONNECTIONS)
     except OSError as error:
         if found is not None:
             found.close()
@@ -71,19 +87,8 @@ def url_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def with_header_limits(
-    protocol: Any,
-    seconds: float = HEADER_SECONDS,
-    most: int = HEADER_BYTES,
-    half_closed: bool = False,
-    unread: float = UNREAD,
-) -> Any:
-    """Return uvicorn's protocol class with limits on the time and the size of headers.
-
-    unread: seconds that a client may leave a response unread once the buffers of the connection are full.
-    half_closed: clients that half-close the connection after a complete request still get a response. A client that is
-    gone looks the same until the response is sent, so do not use this for endless responses.
-    """
+def with_header_limits(protocol: Any, settings: ServerSettings) -> Any:
+    """Return uvicorn's protocol class with limits on the time and the size of headers, and on unread responses."""
 
     class LimitedProtocol(protocol):  # type: ignore[misc]
         _timer: asyncio.TimerHandle | None = None
@@ -92,7 +97,7 @@ def with_header_limits(
 
         def _await_headers(self) -> None:
             if self._timer is None:
-                self._timer = self.loop.call_later(seconds, self._late)
+                self._timer = self.loop.call_later(settings.headers, self._late)
 
         def _late(self) -> None:
             self._timer = None
@@ -117,12 +122,12 @@ def with_header_limits(
                 return
             self._bytes += len(data)
             self._await_headers()
-            if self._bytes > most and not self.transport.is_closing():
+            if self._bytes > HEADER_BYTES and not self.transport.is_closing():
                 self.transport.abort()
 
         def pause_writing(self) -> None:
             super().pause_writing()
-            self._reader = self.loop.call_later(unread, self.transport.abort)
+            self._reader = self.loop.call_later(settings.unread, self.transport.abort)
 
         def resume_writing(self) -> None:
             super().resume_writing()
@@ -132,7 +137,8 @@ def with_header_limits(
 
         def eof_received(self) -> Any:
             cycle = self.cycle
-            if half_closed and cycle is not None and not cycle.response_complete and not cycle.more_body:
+            answering = cycle is not None and not cycle.response_complete and not cycle.more_body
+            if settings.half_closed and answering:
                 cycle.keep_alive = False
                 return True
             return super().eof_received()
@@ -146,14 +152,12 @@ def with_header_limits(
     return LimitedProtocol
 
 
-def protocol_class(
-    seconds: float = HEADER_SECONDS, *, half_closed: bool = False, unread: float = UNREAD
-) -> Any:
-    """Return uvicorn's httptools protocol if that is installed, else its h11 protocol, with limits on headers."""
+def protocol_class(settings: ServerSettings) -> Any:
+    """Return uvicorn's httptools protocol if that is installed, else its h11 protocol, with limits."""
     fast = importlib.util.find_spec("httptools") is not None
     module, name = ("httptools_impl", "HttpToolsProtocol") if fast else ("h11_impl", "H11Protocol")
     base = getattr(importlib.import_module(f"uvicorn.protocols.http.{module}"), name)
-    return with_header_limits(base, seconds, half_closed=half_closed, unread=unread)
+    return with_header_limits(base, settings)
 
 
 class ConnectionLimit:
@@ -174,27 +178,8 @@ class ConnectionLimit:
         await response_of(problem)(scope, receive, send)
 
 
-def server_of(
-    app: ASGIApp,
-    *,
-    connections: int = CONNECTIONS,
-    grace: float = GRACE,
-    headers: float = HEADER_SECONDS,
-    idle: int = IDLE,
-    half_closed: bool = False,
-    unread: float = UNREAD,
-) -> Any:
-    """Return a uvicorn server that stops without a traceback.
-
-    Args:
-        app: Application with support for the lifespan protocol.
-        connections: Maximum number of connections.
-        grace: Seconds for requests in progress to finish after a stop.
-        headers: Seconds for the headers of a request to arrive.
-        idle: Seconds that a connection may be open without a request.
-        half_closed: Whether to respond to clients that half-close the connection after a request.
-        unread: Seconds that a client may leave a response unread.
-    """
+def server_of(app: ASGIApp, settings: ServerSettings) -> Any:
+    """Return a uvicorn server of an application with a lifespan, which stops without a traceback."""
     import uvicorn
 
     base: Any = uvicorn.Server
@@ -224,18 +209,18 @@ def server_of(
                     signal.signal(number, handler)
 
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # uvicorn warns of each malformed request
-    limited = ConnectionLimit(app, connections)
+    limited = ConnectionLimit(app, settings.connections)
     config = uvicorn.Config(
         limited,
-        http=protocol_class(headers, half_closed=half_closed, unread=unread),
+        http=protocol_class(settings),
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=idle,
-        timeout_graceful_shutdown=int(grace),
+        timeout_keep_alive=settings.idle,
+        timeout_graceful_shutdown=int(settings.grace),
     )
     server = Server(config)
     limited.state = server.server_state
@@ -243,17 +228,10 @@ def server_of(
 
 
 def run(
-    app: ASGIApp,
-    listening: socket.socket,
-    *,
-    ready: Callable[[], None] | None = None,
-    connections: int = CONNECTIONS,
-    grace: float = GRACE,
-    half_closed: bool = False,
-    unread: float = UNREAD,
+    app: ASGIApp, listening: socket.socket, ready: Callable[[], None] | None = None, **settings: Any
 ) -> None:
-    """Serve an application on a socket until SIGTERM or SIGINT. Requests in progress have `grace` seconds to finish."""
-    server = server_of(app, connections=connections, grace=grace, half_closed=half_closed, unread=unread)
+    """Serve an application on a socket until SIGTERM or SIGINT, with these `ServerSettings`."""
+    server = server_of(app, ServerSettings(**settings))
     server.ready = ready
     try:
         server.run(sockets=[listening])
@@ -266,7 +244,7 @@ def running(app: ASGIApp, host: str = "127.0.0.1", port: int = 0, **settings: An
     """Serve an application in a thread while the block runs, and yield its URL."""
     listening = bound(host, port)
     url = url_of(listening)
-    server, up = server_of(app, **settings), threading.Event()
+    server, up = server_of(app, ServerSettings(**settings)), threading.Event()
     server.ready = up.set
 
     def body() -> None:
