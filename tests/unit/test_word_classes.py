@@ -135,9 +135,26 @@ def test_several_sets_are_those_of_single_calls(classes: tw.WordClasses) -> None
     rendered = resolve("S1" + both).render(["Rome"])[0]
     assert f"classes6[0]={classes['Rome']}" in rendered
     assert [part.name for part in tw.WordClasses.learn(TEXT, classes="several").parts] == ["classes7"]
+    folded = tw.WordClasses.learn(TEXT, classes="several", ignore_case=True)
+    assert [part.name for part in folded.parts] == ["classes7lower"]
     for wrong in ((), (3, 3), (3, 1), "ab"):
         with pytest.raises(ParameterError, match="classes"):
             tw.WordClasses.learn(TEXT, classes=wrong)
+
+
+def test_several_sets_are_of_words_as_they_are_and_in_lower_case(tmp_path: Path) -> None:
+    text = [*TEXT, *([word.upper() for word in sentence] for sentence in TEXT[::2])]
+    both = tw.WordClasses.learn(iter(text), classes="several")
+    cased, folded = both.parts
+    assert [cased.ignore_case, folded.ignore_case] == [False, True]
+    assert folded.name == f"classes{len(folded)}lower"
+    assert tw.Features(cased) == tw.WordClasses.learn(text, classes="several", ignore_case=False)
+    assert tw.Features(folded) == tw.WordClasses.learn(text, classes="several", ignore_case=True)
+    assert not tw.WordClasses.learn(text, classes=6).ignore_case
+    tw.WordClasses.save_sets(both, tmp_path / "w.classes")
+    assert tw.WordClasses.load_sets(tmp_path / "w.classes") == both
+    renamed = tw.WordClasses.load_sets(tmp_path / "w.classes", name="my").parts
+    assert [part.name for part in renamed] == [part.name.replace("classes", "my") for part in both.parts]
 
 
 def test_cuts_are_attributes(tmp_path: Path) -> None:

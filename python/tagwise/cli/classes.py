@@ -177,7 +177,8 @@ def _word_facts(classes: WordClasses, word: str, top: int) -> dict[str, Any]:
 @option("-q --quiet", "Print no progress and no summary.", OUTPUT)
 @option(
     "--classes N",
-    "Number of classes. Several numbers (32,256,1000), or several, learn several sets for one file.",
+    "Number of classes. Several numbers (32,256,1000), or several, learn several sets for one file. Several sets are "
+    "the best features.",
     LEARNER,
     type=Sizes(),
     show_default="3 times the root of the words, at most 1000",
@@ -233,7 +234,7 @@ def classes(
         classes=classes,
         min_count=min_count,
         max_iter=max_iter,
-        ignore_case=ignore_case,
+        ignore_case=ignore_case or None,
         n_jobs=n_jobs,
     )
     sets = found.parts if isinstance(found, Features) else (found,)

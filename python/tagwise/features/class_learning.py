@@ -135,13 +135,21 @@ def _files(path: str | os.PathLike[str]) -> Iterator[Sequence[str]]:
             yield sentence.tokens
 
 
-def count(texts: Any, *, ignore_case: bool = False, tokenizer: Tokenizes | None = None) -> _core.BigramCounts:
-    """Count the bigrams of a stream of sentences, of which only a batch is in memory."""
-    counts = _core.BigramCounts(ignore_case=ignore_case)
+def count(
+    texts: Any, cases: Sequence[bool] = (False,), tokenizer: Tokenizes | None = None
+) -> dict[bool, _core.BigramCounts]:
+    """Count the bigrams of a stream of sentences, of which only a batch is in memory, for values of `ignore_case`.
+
+    Counts without case are left out if others have no two words that differ in case only.
+    """
+    counted = {case: _core.BigramCounts(ignore_case=case) for case in cases}
     found = sentences_of(texts, tokenizer)
     while batch := list(islice(found, BATCH)):
-        counts.add(batch)
-    return counts
+        for counts in counted.values():
+            counts.add(batch)
+    if len(counted) > 1 and counted[True].n_words == counted[False].n_words:
+        del counted[True]
+    return counted
 
 
 def learn(
@@ -204,6 +212,13 @@ def default_classes(n_words: int) -> int:
     (300, 1000)
     """
     return max(2, min(1000, n_words // 2, round(3 * math.sqrt(n_words))))
+
+
+def listed_sizes(sizes: Any, n_words: int) -> list[int | None]:
+    """Return the numbers of classes to learn, where None means `default_classes`."""
+    if sizes == "several":
+        return list(several_classes(n_words))
+    return sizes if isinstance(sizes, list) else [sizes]
 
 
 def several_classes(n_words: int) -> list[int]:

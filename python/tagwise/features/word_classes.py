@@ -109,7 +109,7 @@ class WordClasses(DerivedColumn):
         classes: int | None = None,
         min_count: int = 2,
         max_iter: int = 10,
-        ignore_case: bool = False,
+        ignore_case: bool | None = None,
         name: str = "classes",
         window: int = 1,
         tokenizer: Tokenizes | None = None,
@@ -125,7 +125,7 @@ class WordClasses(DerivedColumn):
         classes: Sequence[int] | str,
         min_count: int = 2,
         max_iter: int = 10,
-        ignore_case: bool = False,
+        ignore_case: bool | None = None,
         name: str = "classes",
         window: int = 1,
         tokenizer: Tokenizes | None = None,
@@ -140,7 +140,7 @@ class WordClasses(DerivedColumn):
         classes: int | Sequence[int] | str | None = None,
         min_count: int = 2,
         max_iter: int = 10,
-        ignore_case: bool = False,
+        ignore_case: bool | None = None,
         name: str = "classes",
         window: int = 1,
         tokenizer: Tokenizes | None = None,
@@ -161,14 +161,14 @@ class WordClasses(DerivedColumn):
             classes: int, sequence of int, "several" or None, default=None. Number of classes. None means three times
                 the square root of the number of words, at most 1,000. A sequence learns several sets of classes, which
                 are better features together than one. "several" means those of (32, 64, 128, 256, 512, 1000) that
-                leave at least ten words per class.
+                leave at least ten words per class, for words as they are and for words in lower case.
             min_count: int, default=2. Rarer words have the class of their shape. Raise it for very large texts.
             max_iter: int, default=10. Maximum number of sweeps over all words. Learning ends earlier when a sweep moves
                 less than one word in a thousand.
-            ignore_case: bool, default=False. Whether `Apple` and `apple` are one word. Set it for text without regular
-                capitals.
+            ignore_case: bool or None, default=None. Whether `Apple` and `apple` are one word. Set it for text without
+                regular capitals. None means False, and both for "several" if some words differ in case only.
             name: str, default="classes". Name of the column and of its attributes. Several sets have the number of
-                their classes after it.
+                their classes after it, and `lower` if they ignore case.
             window: int, default=1. Also add attributes of the neighbours at most this many tokens away (0 to 10).
             tokenizer: Tokenizer, callable or None, default=None. Tokenizer of raw texts in a list. None means
                 ``Tokenizer()``.
@@ -194,27 +194,27 @@ class WordClasses(DerivedColumn):
         )
         verbose, functions = checked("verbose", verbose, Integer(0)), checked_callbacks(callbacks)
         jobs = cores() if n_jobs is None else checked("n_jobs", n_jobs, Integer(1))
-        ignore_case = checked("ignore_case", ignore_case, Flag())
-        counts = class_learning.count(texts, ignore_case=ignore_case, tokenizer=tokenizer)
-        if sizes == "several":
-            sizes = class_learning.several_classes(counts.n_frequent(min_count))
-        several, learned = isinstance(sizes, list), list[WordClasses]()
+        ignore_case = checked("ignore_case", ignore_case, Flag(optional=True))
+        cases = (False, True) if ignore_case is None and sizes == "several" else (bool(ignore_case),)
+        counted = class_learning.count(texts, cases, tokenizer)
+        several, learned = sizes == "several" or isinstance(sizes, list), list[WordClasses]()
         with progress("classes", verbose) as line:
             functions += [_log] * bool(verbose) + ([] if line is None else [line])
-            for n in sizes if isinstance(sizes, list) else [sizes]:
-                found = class_learning.learn(counts, n, min_count, max_iter, jobs, functions)
-                learned.append(
-                    WordClasses(
-                        found.words,
-                        shapes=found.shapes,
-                        counts=found.counts,
-                        name=f"{name}{n}" if several else name,
-                        window=window,
-                        cuts=() if several else CUTS,
-                        ignore_case=ignore_case,
-                        facts=found.facts,
+            for case, counts in counted.items():
+                for n in class_learning.listed_sizes(sizes, counts.n_frequent(min_count)):
+                    found = class_learning.learn(counts, n, min_count, max_iter, jobs, functions)
+                    learned.append(
+                        WordClasses(
+                            found.words,
+                            shapes=found.shapes,
+                            counts=found.counts,
+                            name=_set_name(name, len(found.words), case) if several else name,
+                            window=window,
+                            cuts=() if several else CUTS,
+                            ignore_case=case,
+                            facts=found.facts,
+                        )
                     )
-                )
         return Features(*learned) if several else learned[0]
 
     @staticmethod
@@ -303,7 +303,7 @@ class WordClasses(DerivedColumn):
         Args:
             path: str or path. The file.
             name: str or None, default=None. Other name of the columns. Several sets have the number of their classes
-                after it. None means the names in the file.
+                after it, and `lower` if they ignore case. None means the names in the file.
 
         Returns:
             The sum of the sets.
@@ -313,7 +313,7 @@ class WordClasses(DerivedColumn):
         """
         found = class_files.read(path)
         several = name is not None and len(found) > 1
-        names = [f"{name}{len(one.words)}" if several else name for one in found]
+        names = [_set_name(name, len(one.words), one.ignore_case) if several else name for one in found]
         return Features(*(_of_file(one, own, None) for one, own in zip(found, names)))
 
     @staticmethod
@@ -528,6 +528,11 @@ class WordClasses(DerivedColumn):
     def _repr_html_(self) -> str:
         """Return the representation for notebooks: the summary and the upper part of the tree."""
         return self.tree()._repr_html_()
+
+
+def _set_name(name: str | None, n: int, ignore_case: bool) -> str:
+    """Return the name of one of several sets of classes."""
+    return f"{name}{n}{'lower' if ignore_case else ''}"
 
 
 def _of_file(found: class_files.ClassSet, name: str | None, window: int | None) -> WordClasses:
