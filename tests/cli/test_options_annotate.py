@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
+from tagwise.apps.annotate.guidelines import read_guidelines
 from tagwise.apps.annotate.session import Session
 from tagwise.apps.annotate.simulate import Curve, Simulation
 from tagwise.corpus import schemes
@@ -106,10 +107,10 @@ def guidelines(bench: Bench) -> None:
     """--guidelines shows a Markdown file. Default: guidelines.md of the folder, if there is one."""
     text = bench.path("rules.md", "# Rules\n")
     found = begun(bench, bench.train, "--guidelines", text)
-    assert found["session"].read_guidelines() == "# Rules\n"
+    assert read_guidelines(found["session"].guidelines) == "# Rules\n"
     assert not begun(bench)["guidelines"]
     (bench.path("w") / "guidelines.md").write_text("own")
-    assert begun(bench)["session"].read_guidelines() == "own"
+    assert read_guidelines(begun(bench)["session"].guidelines) == "own"
     absent = ("--guidelines", bench.path("absent.md"))
     assert invoke("annotate", bench.train, *absent, "--work", bench.path("x")).exit_code == 2
 
@@ -200,7 +201,7 @@ def agreement(bench: Bench) -> None:
 @row("annotate", "--simulate", "--seeds")
 def simulate(bench: Bench) -> None:
     """--simulate replays labelling once per seed. -o writes the chart."""
-    bench.patch.setattr(MODULE, "SIMULATED", ("margin",))
+    bench.patch.setattr("tagwise.cli.simulate.SIMULATED", ("margin",))
     args = ("annotate", bench.train, "--simulate", "--dev", bench.test, "-f", "S1")
     once = bench.ok(*args)
     assert "| margin |" in once.stdout

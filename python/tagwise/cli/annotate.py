@@ -10,7 +10,6 @@ import rich_click as click
 
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.base.parameters import meant
-from tagwise.base.writing import write_text
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import (
     bundled_corpus,
@@ -23,7 +22,7 @@ from tagwise.cli.files import (
 from tagwise.cli.help import DATA, LEARNER, Command
 from tagwise.cli.models import load_model
 from tagwise.cli.options import COUNT, held, option
-from tagwise.corpus import schemes
+from tagwise.cli.simulate import Simulated, run_simulation
 from tagwise.corpus.formats import UNKNOWN
 from tagwise.corpus.sentence import Corpus
 
@@ -51,27 +50,8 @@ def sentences_of(corpus: str, form: str | None, columns: str | None, label: str 
 
 # Groups of options.
 SERVER, OTHER = "Server", "Instead of labelling"
-#: Strategies that a simulation compares with random order by default.
-SIMULATED = ("margin", "span", "committee", "diversity")
 Given = tuple[bool, bool]  # --fresh and --review: treatment of labels that sentences already have
 Reading = tuple[str | None, str | None, str | None]  # format, columns, label: the options of `corpus_options`
-
-
-class Simulated(NamedTuple):
-    """Options of a simulation."""
-
-    strategies: str | None  # names, separated by commas
-    seeds: int
-    max_iter: int
-    growth: float  # of the labelled part per step
-
-
-def in_iob2(corpus: Corpus) -> Corpus:
-    """Return a labelled corpus with spans in IOB2, the scheme of the pages. Labels that mark no spans are kept."""
-    if not schemes.has_chunks({y for labels in corpus.labels for y in labels}):
-        return corpus
-    found = [s.with_labels(schemes.convert(s.labels, None, "IOB2"), corpus.label) for s in corpus]
-    return Corpus(found, columns=corpus.columns, label=corpus.label, source=corpus.source)
 
 
 def without_unlabelled(corpus: Corpus) -> Corpus:
@@ -82,60 +62,6 @@ def without_unlabelled(corpus: Corpus) -> Corpus:
     if len(found) < len(corpus):
         say(f"{corpus.source}: {len(found)} of {len(corpus)} sentences are labelled. The others are left out")
     return Corpus(found, columns=corpus.columns, label=corpus.label, source=corpus.source)
-
-
-def run_simulation(
-    corpus: str,
-    dev: str | None,
-    learner: str,
-    features: str,
-    output: str | None,
-    simulation: Simulated,
-    reading: Reading,
-) -> None:
-    """Simulate labelling, print the table and write the chart.
-
-    A bundled corpus is scored on its test part.
-    """
-    from tagwise.apps.annotate.learning import fresh, learner_of
-    from tagwise.apps.annotate.ranking import strategy_of
-    from tagwise.apps.annotate.simulate import Curve, simulate
-
-    form, columns, label = reading
-    strategies = [strategy_of(one).name for one in (simulation.strategies or "").replace(",", " ").split()]
-    learner_of(learner)
-    name = corpus.partition(":")[0]
-    train = read_corpus(corpus, form, columns, label, part="train")
-    test = (
-        bundled_corpus(name, "test", label)
-        if dev is None
-        else read_corpus(dev, form, columns, label, part="test")
-    )
-    if test is None:
-        raise click.UsageError("--simulate requires a corpus to score on. Add --dev DEV")
-
-    def watch(curve: Curve) -> None:
-        say(f"{curve.strategy}: {curve.sentences[-1]} sentences, score {100 * curve.scores[-1]:.1f}")
-
-    def make() -> Any:
-        return fresh(learner, simulation.max_iter, features=features)
-
-    found = simulate(
-        name,
-        in_iob2(train),
-        in_iob2(test),
-        make,
-        strategies=strategies or SIMULATED,
-        seeds=simulation.seeds,
-        growth=simulation.growth,
-        watch=watch,
-    )
-    click.echo(
-        f"{name}: {100 * found.full:.2f} with all {found.pool:,} sentences. Needed to reach {100 * found.target:.2f}"
-        f"\n\n{found.markdown()}"
-    )
-    if output is not None:
-        write_text(output, found.chart().document())
 
 
 @click.command(cls=Command)
