@@ -20,38 +20,10 @@ from tagwise.apps.compare.report.html import page
 from tagwise.apps.compare.table import GROUP, MEASURES
 from tagwise.decoding.confidence import entropy
 
-BASE = Row(
-    corpus="news",
-    learner="crf",
-    loss="log",
-    features="S1",
-    sentences=1200,
-    seed=0,
-    accuracy=0.5,
-    f1=0.25,
-    sequence_accuracy=0.125,
-    nonzero=12345,
-    iterations=7,
-    seconds=1.25,
-    precision=0.2,
-    recall=0.4,
-    passes=9,
-    cpu=2.5,
-    memory=3 << 20,
-    threads=2,
-)
-BARE = replace(
-    BASE,
-    learner="hmm",
-    loss="",
-    f1=None,
-    precision=None,
-    recall=None,
-    cpu=None,
-    memory=None,
-    passes=0,
-    chosen="l2=0.1",
-)
+BASE = Row("news", "crf", "log", "S1", 1200, 0, 0.5, 0.25, 0.125, 12345, 7, 1.25, precision=0.2, recall=0.4)
+BASE = replace(BASE, passes=9, cpu=2.5, memory=3 << 20, threads=2)
+MISSING: dict[str, Any] = dict.fromkeys(("f1", "precision", "recall", "cpu", "memory"))
+BARE = replace(BASE, learner="hmm", loss="", **MISSING, passes=0, chosen="l2=0.1")
 
 # --- means and deviations -----------------------------------------------------------------------------------
 

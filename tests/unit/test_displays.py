@@ -21,23 +21,32 @@ LABELS = [["B-PER", "I-PER", "O"], ["B-LOC", "I-LOC", "O"]]
 DATA = tw.Corpus.from_lists(WORDS, LABELS)
 
 
+#: Elements without an end.
+VOID = {"meta", "br", "line", "rect", "circle", "path", "polygon", "input", "link", "img"}
+
+
 class Balance(HTMLParser):
-    """A parser that checks nesting and collects the text."""
+    """A parser that checks nesting and collects the text and the elements with their attributes."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
         self.feed(page)
         self.close()
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.open.append(tag)
+        self.found.append((tag, dict(attrs)))
+        self.open += [tag] if tag not in VOID else []
         self.text += " "
 
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.found.append((tag, dict(attrs)))
+
     def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
+        assert tag in VOID or self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
         self.text += data

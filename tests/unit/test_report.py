@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from tagwise.apps.compare.report.figures import best_front
 from tagwise.apps.compare.report.html import page
 from tagwise.apps.compare.report.svg import Chart, Line, PlotPoint, log_ticks, ticks
 
-VOID = {"meta", "br", "line", "rect", "circle", "path", "polygon", "input", "link", "img"}
+from .test_displays import Balance
 
 
 @pytest.fixture(scope="module")
@@ -37,28 +36,6 @@ def comparison() -> Comparison:
     return table
 
 
-class Balance(HTMLParser):
-    """A parser that checks that elements are opened and closed in order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in VOID:
-            assert self.open
-            assert self.open.pop() == tag
-
-
 def test_comparison_report_writes_the_page(comparison: Comparison, tmp_path: Path) -> None:
     """`comparison.report(path)` writes the page, although pages depend on comparisons and not the reverse."""
     comparison.report(tmp_path / "page.html")
@@ -69,10 +46,7 @@ def test_comparison_report_writes_the_page(comparison: Comparison, tmp_path: Pat
 
 def test_page_is_self_contained(comparison: Comparison) -> None:
     text = page(comparison)
-    parser = Balance()
-    parser.feed(text)
-    assert parser.open == []
-    for tag, attributes in parser.found:
+    for tag, attributes in Balance(text).found:
         assert tag not in ("link", "img", "iframe")
         assert not attributes.get("src")
         assert (attributes.get("href") or "#").startswith("#")
