@@ -107,7 +107,7 @@ def test_a_header_of_unusual_names_is_recognized_if_it_is_named() -> None:
     ],
 )  # fmt: skip
 def test_malformed_tables_are_reported(text: str, how: dict[str, Any], message: str) -> None:
-    """The error gives the line, what is wrong and the columns that exist."""
+    """The error names the line, the fault and the existing columns."""
     with pytest.raises(CorpusError, match=message):
         found(text, format="csv", **how)
 
