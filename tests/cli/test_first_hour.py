@@ -81,3 +81,22 @@ def test_texts_without_offsets_are_no_training_data(tmp_path: Path) -> None:
     result = run("train", path, "-o", tmp_path / "m.tagwise")
     assert result.exit_code == 2
     assert "the members id, label. Its texts have no spans with offsets. Write {" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("train t.csv --format cvs", "'cvs' (did you mean 'csv'?) is not one of 'conll'"),
+        ("train t.cvs", "t.cvs: cannot be opened (No such file or directory) (did you mean 't.csv'?)"),
+        ("train t.csv --label tga", "no column is named 'tga' (did you mean 'Tag'?)"),
+    ],
+)
+def test_names_get_a_suggestion(
+    command: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names of options, files and columns, also in another case."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text(TABLE)
+    result = run(*command.split(), "-o", "m.tagwise")
+    assert result.exit_code == 2
+    assert message in result.stderr

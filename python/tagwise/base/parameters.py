@@ -145,10 +145,13 @@ def lookup(params: Mapping[str, Item], name: str, owner: str) -> Item:
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean 'x'?)` for the closest known name, or an empty string.
+    """Return ` (did you mean 'x'?)` for the closest known name, or an empty string. Case counts if it helps.
 
-    >>> meant("sufix", ["prefix", "suffix"]), meant("nonsense", ["l2"])
-    (" (did you mean 'suffix'?)", '')
+    >>> meant("sufix", ["prefix", "suffix"]), meant("TOKN", ["Token"]), meant("nonsense", ["l2"])
+    (" (did you mean 'suffix'?)", " (did you mean 'Token'?)", '')
     """
-    found = difflib.get_close_matches(name, known, n=1)
+    names = list(known)
+    folded = {other.casefold(): other for other in reversed(names)}
+    close = difflib.get_close_matches
+    found = close(name, names, n=1) or [folded[other] for other in close(name.casefold(), folded, n=1)]
     return f" (did you mean {found[0]!r}?)" if found else ""

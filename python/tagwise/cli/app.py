@@ -7,6 +7,7 @@ import errno
 import importlib
 import json
 import os
+import re
 import sys
 from typing import Any
 
@@ -149,11 +150,23 @@ class App(click.RichGroup):
 _MENU: tuple[type[Exception], ...] = tuple(filter(None, [getattr(exceptions, "NoArgsIsHelpError", None)]))
 
 
+#: Message of click about a value that is none of the names of an option.
+_CHOICE = re.compile(r"(?<=: )('([^']*)') is not one of (.*)$")
+
+
 def _usage_error(error: click.ClickException) -> click.ClickException | Exit:
     """Print a usage error as one line that names the help page, and return the exception that ends the command."""
     if isinstance(error, _MENU):
         return error
     message = error.format_message().rstrip(".")
+    if choice := _CHOICE.search(message):
+        from tagwise.base.parameters import meant  # imports NumPy
+
+        message = (
+            message[: choice.end(1)]
+            + meant(choice[2], re.findall("'([^']*)'", choice[3]))
+            + choice[0][len(choice[1]) :]
+        )
     context = error.ctx if isinstance(error, click.UsageError) else None
     fail(message if context is None else f"{message}. See {context.command_path} -h")
     return Exit(EXIT_REFUSED)

@@ -16,12 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, NoReturn, TypeAlias
 
 from tagwise.base.exceptions import CorpusError, file_error
+from tagwise.base.parameters import meant
 from tagwise.base.writing import atomic
 from tagwise.corpus.labels import broken, first_break
 
 File: TypeAlias = "str | os.PathLike[str] | IO[bytes] | IO[str]"
 
 CHUNK = 1 << 18  # bytes per read
+_ENTRIES = 1000  # files of a folder that are compared with a name that does not exist
 
 #: Environment variables that limit the input, with their defaults: bytes of one sentence (its line, or its rows and
 #: comments), and the ratio of decompressed to compressed size. The longest sentences of corpora have about ten
@@ -117,6 +119,16 @@ def source_name(file: File) -> str:
     return name if isinstance(name, str) else "<stream>"
 
 
+def _similar(name: str) -> str:
+    """Return a suggestion for a file that does not exist: the closest name in its folder."""
+    try:
+        with os.scandir(os.path.dirname(name) or ".") as entries:
+            known = [entry.name for entry in itertools.islice(entries, _ENTRIES)]
+    except OSError:
+        return ""
+    return meant(os.path.basename(name), known)
+
+
 def _open(file: File, name: str) -> tuple[Any, bool]:
     """Return the stream of a file, and whether the caller has to close it."""
     if not isinstance(file, (str, os.PathLike)):
@@ -129,9 +141,10 @@ def _open(file: File, name: str) -> tuple[Any, bool]:
         reason = getattr(e, "strerror", None) or str(e)
         is_text = "\n" in name
         remedy = "or io.StringIO(text) for a text" if is_text else "or '-' for stdin"
+        hint = _similar(name) if isinstance(e, FileNotFoundError) and not is_text else ""
         raise file_error(
             CorpusError,
-            f"{shown(name) if is_text else name}: cannot be opened ({reason}). "
+            f"{shown(name) if is_text else name}: cannot be opened ({reason}){hint}. "
             f"Give the path of a readable file, {remedy}.",
             name,
             getattr(e, "errno", None) or errno.EINVAL,
