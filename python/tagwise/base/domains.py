@@ -360,9 +360,8 @@ class ListOf(Domain):
         return type(value) is list and self.low <= len(value) <= self.high
 
     def check_inside(self, value: Any, at: str) -> None:
-        if self.of != _TEXT or not {str}.issuperset(
-            map(type, value)
-        ):  # fast path: nearly all values of requests are strings
+        # Fast path: nearly all values of requests are strings.
+        if self.of != _TEXT or not {str}.issuperset(map(type, value)):
             for i, entry in enumerate(value):
                 self.of.check(entry, f"{at}[{i}]")
         if self.distinct and len(set(value)) < len(value):

@@ -416,9 +416,8 @@ def compare(
     if max_iter is not None:
         settings = {**settings, "max_iter": max_iter}
     chosen = chosen.with_params(settings)
-    compared = [
-        parse(name) for name in chosen.chosen()
-    ]  # before any corpus is read, so that unknown names fail early
+    # Before any corpus is read, so that unknown names fail early.
+    compared = [parse(name) for name in chosen.chosen()]
     for name in settings:
         if not any(learner.accepted({name: None}) for learner in compared):
             raise click.BadParameter(unknown_parameter(name, compared), param_hint="--set")

@@ -451,9 +451,8 @@ def needed_columns(tagger: Any) -> str:
         return ""
     columns, label = model_columns(tagger)
     names = [recipe.token_column, label or "label"]
-    if columns is not None and tuple(columns) == default_columns(
-        len(columns), label
-    ):  # of a file without names
+    # Of a file without names.
+    if columns is not None and tuple(columns) == default_columns(len(columns), label):
         names = [name if name in names else "_" for name in columns]
     return (
         f"\nThe features use the column{'s' * (len(others) > 1)} {', '.join(others)}, so the model labels no plain "

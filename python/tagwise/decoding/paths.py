@@ -128,9 +128,8 @@ def _search(plan: Plan, k: int, beam: int | None = None) -> Lists:
     settings = plan.scoring.lookback
     if settings is None:
         settings = LookbackWeights().with_weights(np.zeros(0, dtype=np.float32))
-    document_state = (
-        plan.query.document_state if plan.once is None else None
-    )  # lists for `once` are searched repeatedly
+    # Lists for `once` are searched repeatedly.
+    document_state = plan.query.document_state if plan.once is None else None
     return search(
         settings,
         plan.explicit,

@@ -61,9 +61,8 @@ class RunnersUp:
         inside = np.where(allowed, node, -np.inf)
         self.path = path
         self.through = np.where(free, node, -np.inf)  # [T, L] scores of the best paths through each label
-        self.before, self.after = np.zeros(
-            (2, T, L), dtype=np.uint16
-        )  # previous and next labels on these paths
+        # Previous and next labels on these paths.
+        self.before, self.after = np.zeros((2, T, L), dtype=np.uint16)
         # If the best path breaks the tag dictionary, a path that follows the dictionary does not return to it.
         self.rejoins = bool(allowed[np.arange(T), path].all())
         best = inside[0]

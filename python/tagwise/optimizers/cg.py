@@ -53,10 +53,8 @@ def conjugate_gradient(
         search.evaluations += 1
         square = dot(gradient, gradient, n_jobs)
         direction = -gradient
-        slope, fresh = (
-            -square,
-            True,
-        )  # fresh: along the gradient, with a step that is independent of the last one
+        # Fresh: along the gradient, with a step that is independent of the last one.
+        slope, fresh = -square, True
         step = min(1.0, 1.0 / math.sqrt(square)) if square else 1.0
     else:
         w[:], gradient[:], value = resume["w"], resume["gradient"], resume["value"]

@@ -63,9 +63,8 @@ class LineSearch:
         self.vectors = vectors
         self.curvature = curvature
         self.noise = noise
-        self.lowest = (
-            math.inf
-        )  # lowest value so far, so that tolerated noise does not accumulate over searches
+        # Lowest value so far, so that tolerated noise does not accumulate over searches.
+        self.lowest = math.inf
         self.idle = 0  # number of idle searches in a row
         self.step = 0.0  # step of the last successful search
         self.w = vectors.like(w)

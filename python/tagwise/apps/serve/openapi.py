@@ -4,42 +4,38 @@ from __future__ import annotations
 
 import html
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from tagwise._core import __version__
 from tagwise.apps.serve.schemas import EXPLAIN, RESPONSES, TAG
 
-#: path -> method -> (summary, schema of the body, type of the response)
-OPERATIONS: dict[str, dict[str, tuple[str, dict[str, Any] | None, str]]] = {
-    "/tag": {
-        "post": (
-            "Label texts or sentences. With Content-Type application/x-ndjson each line is such a request, and is "
-            "answered by a line, in order.",
-            TAG,
-            "application/json",
-        )
-    },
-    "/explain": {
-        "post": (
-            "Features that decide each label against the second best.",
-            EXPLAIN,
-            "application/json",
-        )
-    },
-    "/models": {"get": ("The models that are served.", None, "application/json")},
-    "/health": {"get": ("Whether the process responds.", None, "application/json")},
-    "/ready": {
-        "get": (
-            "Whether the server accepts requests: 200, or 503 while it starts and stops.",
-            None,
-            "application/json",
-        )
-    },
-    "/metrics": {"get": ("Counters in the text format of Prometheus.", None, "text/plain")},
-    "/openapi.json": {"get": ("This description as OpenAPI.", None, "application/json")},
-    "/": {"get": ("This description as a page.", None, "text/html")},
-    "/docs": {"get": ("The same page.", None, "text/html")},
-    "/style.css": {"get": ("Style sheet of that page.", None, "text/css")},
+
+class Operation(NamedTuple):
+    """An operation of the server: method, summary, schema of the body, type of the response."""
+
+    method: str
+    summary: str
+    schema: dict[str, Any] | None = None
+    kind: str = "application/json"
+
+
+#: By path.
+OPERATIONS = {
+    "/tag": Operation(
+        "post",
+        "Label texts or sentences. With Content-Type application/x-ndjson each line is such a request, and is "
+        "answered by a line, in order.",
+        TAG,
+    ),
+    "/explain": Operation("post", "Features that decide each label against the second best.", EXPLAIN),
+    "/models": Operation("get", "The models that are served."),
+    "/health": Operation("get", "Whether the process responds."),
+    "/ready": Operation("get", "Whether the server accepts requests: 200, or 503 while it starts and stops."),
+    "/metrics": Operation("get", "Counters in the text format of Prometheus.", kind="text/plain"),
+    "/openapi.json": Operation("get", "This description as OpenAPI."),
+    "/": Operation("get", "This description as a page.", kind="text/html"),
+    "/docs": Operation("get", "The same page.", kind="text/html"),
+    "/style.css": Operation("get", "Style sheet of that page.", kind="text/css"),
 }
 #: Error statuses and their causes.
 ERRORS = {
@@ -73,25 +69,24 @@ def document() -> dict[str, Any]:
         },
     }
     paths: dict[str, Any] = {}
-    for path, methods in OPERATIONS.items():
-        for method, (summary, schema, kind) in methods.items():
-            entry: dict[str, Any] = {
-                "summary": summary,
-                "operationId": path.strip("/").replace(".", "_") or "page",
-                "responses": {"200": {"description": "the response", "content": {kind: {}}}},
+    for path, (method, summary, schema, kind) in OPERATIONS.items():
+        entry: dict[str, Any] = {
+            "summary": summary,
+            "operationId": path.strip("/").replace(".", "_") or "page",
+            "responses": {"200": {"description": "the response", "content": {kind: {}}}},
+        }
+        if path in RESPONSES:
+            entry["responses"]["200"]["content"][kind]["schema"] = RESPONSES[path]
+        if schema is not None:
+            kinds = ["application/json"] + (["application/x-ndjson"] if path == "/tag" else [])
+            entry["requestBody"] = {
+                "required": True,
+                "content": {each: {"schema": schema, "example": EXAMPLE} for each in kinds},
             }
-            if path in RESPONSES:
-                entry["responses"]["200"]["content"][kind]["schema"] = RESPONSES[path]
-            if schema is not None:
-                kinds = ["application/json"] + (["application/x-ndjson"] if path == "/tag" else [])
-                entry["requestBody"] = {
-                    "required": True,
-                    "content": {each: {"schema": schema, "example": EXAMPLE} for each in kinds},
-                }
-                for status, text in ERRORS.items():
-                    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-                    entry["responses"][str(status)] = {"description": text, "content": content}
-            paths.setdefault(path, {})[method] = entry
+            for status, text in ERRORS.items():
+                content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+                entry["responses"][str(status)] = {"description": text, "content": content}
+        paths[path] = {method: entry}
     return {
         "openapi": "3.1.0",
         "info": {"title": "tagwise serve", "version": __version__},
@@ -123,20 +118,19 @@ def page(models: list[str], host: str) -> str:
     """Return the HTML page, with an example for the host and port of the request."""
     safe = html.escape
     parts = []
-    for path, methods in OPERATIONS.items():
-        for method, (summary, schema, _) in methods.items():
-            parts.append(f"<h2><code>{method.upper()} {safe(path)}</code></h2><p>{safe(summary)}</p>")
-            if schema is None:
-                continue
-            one = ", ".join(option["required"][0] for option in schema["oneOf"])
-            rows = "".join(
-                f"<tr><td><code>{safe(name)}</code></td><td>{safe(_type(field))}</td>"
-                f"<td>{safe(field.get('description', ''))}"
-                + (f" (default {safe(json.dumps(field['default']))})" if "default" in field else "")
-                + "</td></tr>"
-                for name, field in schema["properties"].items()
-            )
-            parts.append(f"<p>A JSON object with one of {safe(one)}:</p><table>{rows}</table>")
+    for path, (method, summary, schema, _) in OPERATIONS.items():
+        parts.append(f"<h2><code>{method.upper()} {safe(path)}</code></h2><p>{safe(summary)}</p>")
+        if schema is None:
+            continue
+        one = ", ".join(option["required"][0] for option in schema["oneOf"])
+        rows = "".join(
+            f"<tr><td><code>{safe(name)}</code></td><td>{safe(_type(field))}</td>"
+            f"<td>{safe(field.get('description', ''))}"
+            + (f" (default {safe(json.dumps(field['default']))})" if "default" in field else "")
+            + "</td></tr>"
+            for name, field in schema["properties"].items()
+        )
+        parts.append(f"<p>A JSON object with one of {safe(one)}:</p><table>{rows}</table>")
     errors = "".join(f"<tr><td>{status}</td><td>{safe(text)}</td></tr>" for status, text in ERRORS.items())
     served = ", ".join(f"<code>{safe(name)}</code>" for name in models)
     command = f"curl -s {host}/tag -H 'Content-Type: application/json' -d '{json.dumps(EXAMPLE)}'"

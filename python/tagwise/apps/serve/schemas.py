@@ -9,116 +9,95 @@ from tagwise.base.domains import AnyOf, Domain, Flag, Integer, ListOf, Record, T
 
 Schema = dict[str, Any]
 
-_WORDS: Schema = {"type": "array", "items": {"type": "string"}}
+_TEXT: Schema = {"type": "string"}
+
+
+def _list(items: Schema, description: str | None = None) -> Schema:
+    """Return the schema of an array."""
+    return {"type": "array", "items": items} | ({} if description is None else {"description": description})
+
+
+def _object(required: tuple[str, ...], **properties: Schema) -> Schema:
+    """Return the schema of an object of a response."""
+    return {"type": "object", "required": list(required), "properties": properties}
+
+
+def _request(sources: tuple[str, ...], **properties: Schema) -> Schema:
+    """Return the schema of a request with exactly one of `sources` among its members."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+        "oneOf": [{"required": [name]} for name in sources],
+    }
+
+
+def _integer(minimum: int, description: str, **more: int) -> Schema:
+    """Return the schema of an integer."""
+    return {"type": "integer", "minimum": minimum, **more, "description": description}
+
+
+_WORDS = _list(_TEXT)
 #: The tokens of a sentence, or its columns by name if features read more than the word.
 SENTENCE: Schema = {"anyOf": [_WORDS, {"type": "object", "additionalProperties": _WORDS}]}
-_MODEL: Schema = {"type": "string", "description": "name of a model. Default: the first one"}
+_TOKENS: Schema = {**SENTENCE, "description": "the tokens of one sentence, or its columns by name"}
+_MODEL: Schema = {**_TEXT, "description": "name of a model. Default: the first one"}
+
 #: Members of which a request of /tag has exactly one.
 SOURCES = ("text", "texts", "tokens", "sentences")
-
-TAG: Schema = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "model": _MODEL,
-        "text": {"type": "string", "description": "one text, which is split into sentences and tokens"},
-        "texts": {"type": "array", "items": {"type": "string"}, "description": "several texts"},
-        "tokens": {**SENTENCE, "description": "the tokens of one sentence, or its columns by name"},
-        "sentences": {"type": "array", "items": SENTENCE, "description": "several sentences"},
-        "probabilities": {
-            "type": "boolean",
-            "default": False,
-            "description": "of each label, each span and the whole sentence",
-        },
-        "kbest": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 100,
-            "default": 1,
-            "description": "number of label sequences per sentence, with scores",
-        },
+TAG = _request(
+    SOURCES,
+    model=_MODEL,
+    text={**_TEXT, "description": "one text, which is split into sentences and tokens"},
+    texts=_list(_TEXT, "several texts"),
+    tokens=_TOKENS,
+    sentences=_list(SENTENCE, "several sentences"),
+    probabilities={
+        "type": "boolean",
+        "default": False,
+        "description": "of each label, each span and the whole sentence",
     },
-    "oneOf": [{"required": [name]} for name in SOURCES],
-}
-EXPLAIN: Schema = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "model": _MODEL,
-        "text": {"type": "string", "description": "one sentence, which is split into tokens"},
-        "tokens": {**SENTENCE, "description": "the tokens of one sentence, or its columns by name"},
-        "token": {
-            "type": "integer",
-            "minimum": 0,
-            "description": "index of the only token to explain, counted from 0",
-        },
-        "against": {"type": "string", "description": "label to compare with. Requires token"},
-        "top": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 10,
-            "description": "number of features per decision",
-        },
-    },
-    "oneOf": [{"required": ["text"]}, {"required": ["tokens"]}],
-}
-
+    kbest=_integer(1, "number of label sequences per sentence, with scores", maximum=100, default=1),
+)
+EXPLAIN = _request(
+    ("text", "tokens"),
+    model=_MODEL,
+    text={**_TEXT, "description": "one sentence, which is split into tokens"},
+    tokens=_TOKENS,
+    token=_integer(0, "index of the only token to explain, counted from 0"),
+    against={**_TEXT, "description": "label to compare with. Requires token"},
+    top=_integer(1, "number of features per decision", default=10),
+)
 
 _LABEL: Schema = {"type": ["string", "integer", "number", "boolean"]}
 _RANGE: Schema = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
 _CHANCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
-_SPAN: Schema = {
-    "type": "object",
-    "required": ["label", "tokens"],
-    "properties": {
-        "label": {"type": "string"},
-        "tokens": {**_RANGE, "description": "first token, and the token after the last one"},
-        "start": {"type": "integer", "description": "first character, for texts"},
-        "end": {"type": "integer", "description": "character after the last one, for texts"},
-        "text": {"type": "string"},
-        "probability": _CHANCE,
-    },
-}
-_PATH: Schema = {
-    "type": "object",
-    "required": ["labels", "score"],
-    "properties": {
-        "labels": {"type": "array", "items": _LABEL},
-        "score": {"type": "number"},
-        "probability": _CHANCE,
-    },
-}
-_RESULT: Schema = {
-    "type": "object",
-    "required": ["labels"],
-    "properties": {
-        "tokens": {**_WORDS, "description": "for texts"},
-        "offsets": {"type": "array", "items": _RANGE, "description": "characters of each token, for texts"},
-        "sentences": {
-            "type": "array",
-            "items": {"type": "integer"},
-            "description": "bounds in tokens, for texts",
-        },
-        "labels": {"type": "array", "items": _LABEL},
-        "spans": {"type": "array", "items": _SPAN, "description": "if labels mark spans"},
-        "probabilities": {"type": "array", "items": _CHANCE},
-        "sentence_probabilities": {"type": "array", "items": _CHANCE},
-        "kbest": {"type": "array", "items": {"type": "array", "items": _PATH}},
-    },
-}
-_ANSWER: Schema = {"model": {"type": "string"}, "version": {"type": "integer"}}
+_SPAN = _object(
+    ("label", "tokens"),
+    label=_TEXT,
+    tokens={**_RANGE, "description": "first token, and the token after the last one"},
+    start={"type": "integer", "description": "first character, for texts"},
+    end={"type": "integer", "description": "character after the last one, for texts"},
+    text=_TEXT,
+    probability=_CHANCE,
+)
+_PATH = _object(("labels", "score"), labels=_list(_LABEL), score={"type": "number"}, probability=_CHANCE)
+_RESULT = _object(
+    ("labels",),
+    tokens={**_WORDS, "description": "for texts"},
+    offsets=_list(_RANGE, "characters of each token, for texts"),
+    sentences=_list({"type": "integer"}, "bounds in tokens, for texts"),
+    labels=_list(_LABEL),
+    spans=_list(_SPAN, "if labels mark spans"),
+    probabilities=_list(_CHANCE),
+    sentence_probabilities=_list(_CHANCE),
+    kbest=_list(_list(_PATH)),
+)
+_ANSWER: dict[str, Schema] = {"model": _TEXT, "version": {"type": "integer"}}
 #: Responses by path.
 RESPONSES: dict[str, Schema] = {
-    "/tag": {
-        "type": "object",
-        "required": ["model", "version", "results"],
-        "properties": {**_ANSWER, "results": {"type": "array", "items": _RESULT}},
-    },
-    "/explain": {
-        "type": "object",
-        "required": ["model", "version", "decisions"],
-        "properties": {**_ANSWER, "decisions": {"type": "array", "items": {"type": "object"}}},
-    },
+    "/tag": _object(("model", "version", "results"), **_ANSWER, results=_list(_RESULT)),
+    "/explain": _object(("model", "version", "decisions"), **_ANSWER, decisions=_list({"type": "object"})),
 }
 
 

@@ -89,8 +89,8 @@ class Service:
             "/style.css": self.style,
         }
         routes = [
-            Route(path, endpoints[path], methods=[method.upper() for method in methods])
-            for path, methods in openapi.OPERATIONS.items()
+            Route(path, endpoints[path], methods=[one.method.upper()])
+            for path, one in openapi.OPERATIONS.items()
         ]
         return Router(routes, redirect_slashes=False, lifespan=self._lifespan)
 

@@ -148,9 +148,8 @@ def run(loaded: Loaded, name: str, jobs: Sequence[Job], single_threaded: bool) -
     tagger = loaded.single_threaded if single_threaded else loaded.tagger
     head = f'{{"model":{_JSON(name)},"version":{loaded.version},"results":['
     out: list[bytes | Exception] = [b""] * len(jobs)
-    groups: dict[
-        RequestOptions | None, list[int]
-    ] = {}  # None for plain jobs of a model that reads words only
+    # By None for plain jobs of a model that reads words only.
+    groups: dict[RequestOptions | None, list[int]] = {}
     for i, job in enumerate(jobs):
         groups.setdefault(None if job.plain and loaded.words else job.options, []).append(i)
     for options, members in groups.items():

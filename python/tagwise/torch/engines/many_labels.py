@@ -80,9 +80,8 @@ def expectations(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
     inside = torch.arange(time, device=e.device) < n_tokens[:, None]
     sign = (scale if tags is None else -scale)[:, None, None]
     both = forward + backward
-    reachable = inside[:, :, None] & (
-        both.amax(2, keepdim=True) != -torch.inf
-    )  # false if no path passes through the token
+    # False if no path passes through the token.
+    reachable = inside[:, :, None] & (both.amax(2, keepdim=True) != -torch.inf)
     one = torch.where(reachable, torch.softmax(both, 2), 0.0)
     by = sign * one
     after = e[:, 1:] + backward[:, 1:]

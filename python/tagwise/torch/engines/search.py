@@ -63,9 +63,8 @@ def sample(chains: Chains, n: int, generator: torch.Generator | None = None) -> 
     for t in range(time - 1, -1, -1):
         scores = forward[t].expand(n, batch, labels)
         if t + 1 < time:
-            onward = edges[t].transpose(1, 2)[
-                rows, label
-            ]  # (n, B, L): from each label to the one drawn at t + 1
+            # (n, B, L): from each label to the one drawn at t + 1.
+            onward = edges[t].transpose(1, 2)[rows, label]
             scores = torch.where((t + 1 < lengths)[:, None], scores + onward, scores)
         uniform = torch.rand(scores.shape, dtype=node.dtype, device=node.device, generator=generator)
         tiny = torch.finfo(node.dtype).tiny
