@@ -150,22 +150,6 @@ def test_prior_prevents_forgetting() -> None:
     assert kept.score(X, y) > old.score(X, y) - 0.01
 
 
-@pytest.mark.parametrize("partial", [False, True])
-def test_objective_includes_the_prior(partial: bool) -> None:
-    """The objective adds strength times the squared distance of all weights, with partial labels too.
-
-    A file keeps the parameter.
-    """
-    old = crf().fit(*OLD)
-    y = [[{label} for label in labels] for labels in NEW[1]] if partial else NEW[1]
-    new = crf(prior=0.5, l2=0.0, max_iter=20).fit(NEW[0], y, warm_start=old)
-    before, after = named(old.model_), named(new.model_)
-    distance = sum((after[name] - before.get(name, 0.0)) ** 2 for name in after)
-    nothing = crf(l2=0.0, max_iter=0).fit(NEW[0], y, warm_start=new)
-    assert new.objective_ == pytest.approx(nothing.objective_ + 0.5 * distance, rel=1e-4)
-    assert new.model_.meta["params"]["prior"] == 0.5
-
-
 def test_path_keeps_the_prior_model() -> None:
     """Every strength starts from the kept model, not from the step before."""
     old = crf().fit(*OLD)

@@ -1,4 +1,7 @@
-"""Tests of sentence weights in the core: a weight of 2 repeats the sentence, a weight of 0 leaves it out."""
+"""Tests of sentence weights in the core beyond the range of floats, in log space, order and boosting.
+
+The weighted losses are in test_paths, those of learners in test_weights_estimators.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,12 @@ import numpy as np
 import pytest
 
 from tagwise import _core
-from tagwise.scores.kernels import KernelFunction
 
 from . import constructors
-from .kernel_learners import frame
-from .online import close_the_gap
 from .weighted import COUNTS, WEIGHTS, Bag
 
 LOSSES = _core.LOSSES
 DOUBLE = ("float32", "wide", "log space")
-#: loss, code path, options
-ROWS = [
-    *((loss, path, option) for loss in LOSSES for path in DOUBLE for option in ("plain", "limits", "edges")),
-    *(("log", path, option) for path in (*DOUBLE, "flagged", "long") for option in ("partial", "cost")),
-    *((loss, path, "once") for loss in ("log", "exp") for path in DOUBLE),
-    *((loss, "flagged", option) for loss in LOSSES[:3] for option in ("plain", "limits")),
-    *((loss, "long", "plain") for loss in ("log", "pointwise_log", "pointwise_exp")),
-]
 
 
 @cache
@@ -59,25 +51,6 @@ def close(got: Point, value: float, gradient: np.ndarray) -> None:
     assert got[0] == pytest.approx(value, rel=1e-5, abs=1e-6)
     scale = max(1.0, np.abs(gradient).max())
     np.testing.assert_allclose(got[1], gradient, rtol=1e-4, atol=1e-5 * scale)
-
-
-@pytest.mark.parametrize(("loss", "path", "option"), ROWS)
-def test_objective_is_linear_in_the_weights(loss: str, path: str, option: str) -> None:
-    """Integer weights equal repeated sentences. Other weights multiply the terms of each sentence."""
-    b = bag(path, option == "edges")
-    w = b.weights(1)
-    repeated = np.repeat(b.everyone, COUNTS)
-    twice = evaluated(b, w, b.everyone, COUNTS.astype(float), loss, option)
-    close(twice, *evaluated(b, w, repeated, None, loss, option)[:2])
-    alone = [evaluated(b, w, [i], None, loss, option) for i in b.everyone]
-    value = sum(x * found[0] for x, found in zip(WEIGHTS, alone))
-    gradient = sum(x * found[1] for x, found in zip(WEIGHTS, alone))
-    got = evaluated(b, w, b.everyone, WEIGHTS, loss, option)
-    close(got, value, gradient)  # type: ignore[arg-type]
-    if loss in ("log", "exp") and option != "partial":
-        kept = np.flatnonzero(WEIGHTS)
-        own = [evaluated(b, w, [i], None, "log", option)[0] for i in kept]
-        assert got[2] == pytest.approx(np.max(own + np.log(WEIGHTS[kept])), rel=1e-5, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -162,21 +135,6 @@ def stepped(
     assert core.n_batches == 1
     met = core.run(np.zeros(1, dtype=np.uint32), eta, 0.0, 0.0)
     return core.weights() - w, met
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("option", ["plain", "limits"])
-def test_stochastic_step_is_linear_in_the_weights(loss: str, option: str) -> None:
-    """The step over a batch is the weighted sum of its sentences' steps, and so is the reported loss."""
-    b = bag("float32")
-    w = b.weights(6, 0.3).astype(np.float32).astype(float)
-    small = 1e-6 * WEIGHTS  # under the clip of the exponential losses
-    got, met = stepped(b, w, small, loss, option, 1e6)
-    alone = [stepped(b, w, 1e-5 * (b.everyone == i), loss, option, 1e5) for i in b.everyone]
-    assert met == pytest.approx(sum(x * found[1] for x, found in zip(0.1 * WEIGHTS, alone)), rel=1e-5)
-    want = sum(x * found[0] for x, found in zip(WEIGHTS, alone))
-    np.testing.assert_allclose(got, want, rtol=1e-2, atol=2e-3 * np.abs(want).max())
-    assert met == pytest.approx(evaluated(b, w, b.everyone, small, loss, option)[0], rel=1e-5)
 
 
 @pytest.mark.parametrize("loss", ["log", "pointwise_log"])
@@ -277,44 +235,3 @@ def test_boosting_ignores_overflow_of_zero_weight_sentences(bound: str) -> None:
     assert a.log_loss == pytest.approx(c.log_loss, rel=1e-9)
     np.testing.assert_allclose(a.losses()[1:], c.losses(), rtol=1e-9)
     np.testing.assert_allclose(a.slopes(), c.slopes(), atol=1e-9)
-
-
-# -- large margin -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("slack", ["instance", "sequence"])
-@pytest.mark.parametrize("rescale", [False, True])
-@pytest.mark.parametrize("kernel", [None, KernelFunction("poly", 2, 1.0), KernelFunction("rbf", gamma=0.3)])
-@pytest.mark.parametrize("option", ["plain", "limits"])
-def test_svm_weights_scale_the_slack_penalty(
-    slack: str, rescale: bool, kernel: KernelFunction | None, option: str
-) -> None:
-    """The objective is 1/2 ||w||^2 + C sum_i w_i xi_i: weights are repetitions, and scaling all weights scales C."""
-    b = bag("float32")
-    common: dict[str, Any] = {"slack": slack, "rescale": rescale, "tolerance": 1e-7, "most": 200}
-
-    def solved(
-        which: Iterable[int], weight: np.ndarray | None, c: float
-    ) -> tuple[dict[str, Any], np.ndarray]:
-        which = list(which)
-        more = {**common, "c": c, "sample_weight": weight, **b.options(option, which)}
-        if kernel is None:
-            solver: Any = constructors.svm(b.data(which), b.layout, **more)
-        else:
-            layout = frame(b.vocabulary, b.data(b.everyone), b.labels)
-            solver = constructors.kernel_svm(b.data(which), layout, kernel, **more)
-        state = close_the_gap(solver, 1e-5)
-        return state, solver.weights()
-
-    state, w = solved(b.everyone, COUNTS.astype(float), 0.3)
-    other, again = solved(np.repeat(b.everyone, COUNTS), None, 0.3)
-    third, scaled = solved(b.everyone, 3.0 * COUNTS, 0.1)
-    for found in (other, third):
-        assert found["dual"] == pytest.approx(state["dual"], rel=1e-4)
-        assert found["primal"] == pytest.approx(state["primal"], rel=1e-4)
-        assert found["norm"] == pytest.approx(state["norm"], rel=1e-2)
-    np.testing.assert_allclose(scaled, w, atol=0.02)
-    if kernel is None:
-        np.testing.assert_allclose(again, w, atol=0.02)
-    even = solved(b.everyone, None, 0.3)[0]
-    assert abs(even["dual"] - state["dual"]) > 0.01

@@ -1,9 +1,7 @@
-"""Tests of sentence weights in online learners: a weight multiplies a sentence's step, and 0 leaves it out."""
+"""Tests of sentence weights in online learners: a weight multiplies a sentence's step and its loss."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -89,106 +87,34 @@ def test_dual_perceptron_matches_the_weighted_reference(kernel: KernelFunction, 
             np.testing.assert_allclose(ours, slow, atol=1e-9)
 
 
-# -- left out, given twice --------------------------------------------------------------------------------
+# -- losses of an epoch -------------------------------------------------------------------------------------
 
 
-@cache
-def bag(edges: bool = False) -> Bag:
-    return Bag(17, n=len(COUNTS), edge_attributes=edges)
-
-
-def trained(
-    b: Bag,
-    which: Iterable[int],
-    weight: np.ndarray | None,
-    name: str,
-    option: str,
-    epochs: int = 4,
-    **more: Any,
-) -> Any:
-    """Return a learner of these sentences after some epochs in their order."""
-    which = list(which)
-    data, common = b.data(which), {"shuffle": False, **b.options(option, which), **more}
-    common["sample_weight"] = None if weight is None else weight.astype(np.float32)
-    online: Any
+def weighted(b: Bag, i: int, weight: float, name: str, **more: Any) -> Any:
+    """Return a learner of one sentence of this weight."""
+    data = b.data([i])
+    common = {"shuffle": False, "sample_weight": np.array([weight], dtype=np.float32), **more}
     if name == "kernel":
         layout = frame(b.vocabulary, b.data(b.everyone), b.labels)
-        online = constructors.kernel_perceptron(data, layout, KernelFunction("poly", 2, 1.0), **common)
-    elif name.startswith("history"):
-        m, far = (int(x) for x in name[-2:])
-        online = constructors.history_online(data, b.layout, _core.LookbackSpec(b.labels, m, far), **common)
-    else:
-        online = learner(Native(data, b.layout, np.zeros(0)), name, **common)
-    for _ in range(epochs):
-        online.epoch()
-    return online
+        return constructors.kernel_perceptron(data, layout, KernelFunction("poly", 2, 1.0), **common)
+    if name == "history":
+        return constructors.history_online(data, b.layout, _core.LookbackSpec(b.labels, 1, 2), **common)
+    return learner(Native(data, b.layout, np.zeros(0)), name, **common)
 
 
-KEPT = 6  # the later sentences have weight 0, so shards do not change
-ROWS: list[tuple[str, str, dict[str, Any]]] = [
-    *(("perceptron", option, {}) for option in ("plain", "limits", "once", "edges")),
-    *(("perceptron", option, {"batch": True}) for option in ("plain", "limits", "once", "edges")),
-    *(("perceptron", option, {"shards": 2}) for option in ("plain", "limits", "once", "edges")),
-    *((f"history {m}{p}", option, {"kind": "perceptron"})
-      for m, p in ((1, 2), (2, 2), (2, 3)) for option in ("plain", "limits", "once")),
-    *(("kernel", option, {"form": form}) for option in ("plain", "limits") for form in ("auto", "rows")),
-    ("kernel", "plain", {"budget": 3}),
-    *((name, option, {}) for name in KINDS if name != "perceptron"
-      for option in ("plain", "limits", "once", "edges")),
-    *((f"history {m}{p}", option, {"kind": "mira", "k": k, "limit": 0.1 if k == 4 else None})
-      for m, p, k in ((1, 2, 1), (2, 2, 4)) for option in ("plain", "limits", "once")),
-    ("mira-5", "plain", {"shards": 2}),
-]  # fmt: skip
-
-
-def labelled(row: tuple[str, str, dict[str, Any]]) -> str:
-    return " ".join([row[0], row[1], *(f"{k}={v}" for k, v in row[2].items())])
-
-
-@pytest.mark.parametrize(("name", "option", "more"), ROWS, ids=map(labelled, ROWS))
-def test_zero_weight_sentences_are_ignored(name: str, option: str, more: dict[str, Any]) -> None:
-    """The last weights equal those without it, to the bit. A perceptron with weights of 2 has twice the weights."""
-    b = bag(option == "edges")
-    linear = more.get("kind", name) in ("perceptron", "kernel")
-    common = 2.0 if linear else 1.0
-    without = trained(b, range(KEPT), None, name, option, **more)
-    got = trained(b, b.everyone, np.where(b.everyone < KEPT, common, 0.0), name, option, **more)
-    last = without.weights(averaged=False)
-    seen = got.weights(averaged=False)
-    if name == "kernel":  # tokens only of the sentences left out have betas of 0
-        assert not seen[len(last) :].any()
-        seen = seen[: len(last)]
-    np.testing.assert_array_equal(seen, common * last)
-    everybody = trained(b, b.everyone, None, name, option, **more).weights(averaged=False)
-    assert not np.array_equal(everybody[: len(last)], last)
-
-
-@pytest.mark.parametrize("option", ["plain", "limits", "once", "edges"])
-def test_batch_treats_integer_weights_as_repetitions(option: str) -> None:
-    """The sums are equal, and so are weights and average to the bit."""
-    b = bag(option == "edges")
-    weighted = trained(b, b.everyone, COUNTS, "perceptron", option, batch=True)
-    repeated = trained(b, np.repeat(b.everyone, COUNTS), None, "perceptron", option, batch=True)
-    for averaged in (False, True):
-        np.testing.assert_array_equal(weighted.weights(averaged), repeated.weights(averaged))
-    assert weighted.weights(False).any()
-
-
-@pytest.mark.parametrize("name", [*KINDS, "batch", "kernel", "history 12"])
+@pytest.mark.parametrize("name", [*KINDS, "batch", "kernel", "history"])
 def test_epoch_loss_is_weighted(name: str) -> None:
     """From equal weights the loss is each sentence's loss times its weight. Sentences of weight 0 make no update."""
-    b = bag()
-    more: dict[str, Any] = {"batch": True} if name == "batch" else {}
-    more |= {"kind": "perceptron"} if name.startswith("history") else {}
+    b = Bag(17, n=len(COUNTS))
+    more: dict[str, Any] = {"batch": {"batch": True}, "history": {"kind": "perceptron"}}.get(name, {})
     name = "perceptron" if name == "batch" else name
+    far = np.zeros(b.labels**2 if name == "history" else 0)
     for i in range(3):
         tallies = []
         for weight in (1.0, 2.5, 0.0):
-            online = trained(b, [i], np.array([weight]), name, "plain", 0, **more)
-            if name not in ("kernel", "history 12"):
-                online.restore({"weights": b.weights(3)})
-            elif name == "history 12":
-                online.restore({"weights": np.concatenate([b.weights(3), np.zeros(b.labels**2)])})
+            online = weighted(b, i, weight, name, **more)
+            if name != "kernel":
+                online.restore({"weights": np.concatenate([b.weights(3), far])})
             tallies.append(online.epoch())
         one, more_, none = tallies
         assert more_["loss"] == pytest.approx(2.5 * one["loss"], rel=1e-6)
