@@ -21,6 +21,7 @@ from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.sentence_rows import own_names
 from tagwise.corpus.source_lines import Raw
 from tagwise.corpus.streams import File, fail, open_text, shown, source_name
+from tagwise.corpus.table_cells import has_header
 from tagwise.corpus.text import doccano, label_studio, prodigy, raw_text, span_jsonl
 
 
@@ -257,7 +258,7 @@ def _detected(
     format = format_of_text(head, among)
     plain = format in ("text", raw_text.NAME)
     declared = check_columns(columns, None)[0]
-    if declared is not None and (plain or format == "conll") and tables.has_header(head, declared):
+    if declared is not None and (plain or format == "conll") and has_header(head, declared):
         format, plain = tables.NAME, False
     if plain and declared is not None and len(declared) > 1:
         format = DEFAULT  # text has only one column
