@@ -10,6 +10,7 @@
 import importlib
 import importlib.util
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from tagwise._core import __version__
@@ -134,7 +135,10 @@ if not TYPE_CHECKING:  # else type checkers accept every name
             return value
         if not name.startswith("_") and importlib.util.find_spec(f"tagwise.{name}"):
             return importlib.import_module(f"tagwise.{name}")
-        raise AttributeError(f"module 'tagwise' has no attribute {name!r}")
+        message = f"module 'tagwise' has no attribute {name!r}"
+        raise AttributeError(
+            message, name=name, obj=sys.modules[__name__]
+        )  # for the suggestion of a traceback
 
 
 def __dir__() -> list[str]:

@@ -460,3 +460,48 @@ def test_objects_of_other_layouts_are_named() -> None:
         _read({"tokens": [["Anna", "left"], ["Eve"]], "ner_tags": [["B-PER", "O"], ["B-PER"]]})
     with pytest.raises(CorpusError, match="pairs of a text and its entities, as spaCy 2 has them"):
         _read({"classes": ["PER"], "annotations": [["Anna left", {"entities": [[0, 4, "PER"]]}]]})
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            '{"id": 1, "text": "great film", "label": ["pos"]}\n',
+            "the other members id, label, but no spans with offsets. Write {",
+        ),
+        ("Anna left.\n", "the other members none, but no spans with offsets"),
+    ],
+)
+def test_fitting_on_texts_without_spans_names_the_layout(lines: str, message: str, tmp_path: Path) -> None:
+    """No name of a label column would help."""
+    path = tmp_path / "texts.txt"
+    path.write_text(lines)
+    with pytest.raises(CorpusError) as error:
+        tw.CRF().fit(path)
+    assert message in str(error.value)
+    assert "label=" not in str(error.value)
+
+
+def test_numbers_in_dicts_name_the_call_that_takes_their_names() -> None:
+    """`fit` has no such argument."""
+    rows = [{"tokens": ["Anna", "left"], "ner_tags": [1, 0]}]
+    with pytest.raises(CorpusError, match=r"Name them with tagwise.corpus.corpus_of\(X, label_names="):
+        tw.CRF().fit(rows)
+    assert corpus_of(rows, label_names=("O", "B-PER")).labels == [["B-PER", "O"]]
+
+
+def test_other_things_than_corpora_are_named(tmp_path: Path) -> None:
+    """A model file and an address of the network."""
+    path = tmp_path / "m.tagwise"
+    tw.CRF().fit([["Anna"]], [["PER"]]).save(path)
+    with pytest.raises(CorpusError, match="a model file, not a corpus"):
+        tw.read(path)
+    with pytest.raises(CorpusError, match="addresses are not downloaded"):
+        tw.read("https://example.org/train.csv")
+
+
+def test_a_traceback_suggests_public_names() -> None:
+    """Python compares the name with those of the module if the error has both."""
+    with pytest.raises(AttributeError) as error:
+        tw.load_modle  # noqa: B018
+    assert (error.value.name, error.value.obj) == ("load_modle", tw)

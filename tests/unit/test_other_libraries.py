@@ -286,7 +286,9 @@ def test_tagged_sentences(kind: str, plain: tw.Tagger) -> None:
     assert found.columns == ("word", "label")
     assert found.tagged() == pairs
     assert same(crf().fit(found), plain)
-    with pytest.raises(tw.exceptions.ParameterError, match=r"no labels: .*pass corpus_of\(X\)"):
+    with pytest.raises(
+        tw.exceptions.ParameterError, match=r"no labels: .*pass tagwise.corpus.corpus_of\(X\)"
+    ):
         crf().fit(pairs)
     assert kind_of(pairs) is None
     three = corpus_of([[("a", "N", "X")], []], columns=["tag"], label="y")

@@ -364,7 +364,9 @@ def _from_rows(
     """Convert a list of dicts with one row per sentence."""
     if token is not None:
         X = [{**{k: v for k, v in row.items() if k != token}, "tokens": row.get(token)} for row in X]
-    rows = RowReader("X", None, own_names(None, label or "label")[1], label_names)
+    rows = RowReader(
+        "X", None, own_names(None, label or "label")[1], label_names, call="tagwise.corpus.corpus_of(X, "
+    )
     found = []
     for i, row in enumerate(X):
         if not isinstance(row, Mapping):

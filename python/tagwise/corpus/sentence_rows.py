@@ -67,7 +67,10 @@ def check_names(names: Any) -> tuple[str, ...] | None:
 
 
 class RowReader:
-    """Converter of rows to sentences. The first row determines the columns."""
+    """Converter of rows to sentences. The first row determines the columns.
+
+    `call` is the beginning of the call that takes the names of labels, if the user has not called it.
+    """
 
     def __init__(
         self,
@@ -76,12 +79,14 @@ class RowReader:
         label: str | None,
         label_names: Sequence[str] | None = None,
         features: Any = None,
+        call: str = "",
     ) -> None:
         self.source = source
         self.names = columns
         self.label = label
         self.label_names = check_names(label_names)
         self.features = features
+        self.call = call
 
     def set_columns(self, found: Mapping[str, Any], line: int) -> tuple[str, ...]:
         """Choose the columns and the label: the requested one, or the only member with a usual name."""
@@ -125,7 +130,8 @@ class RowReader:
                 self.source,
                 line,
                 f"the labels in {key!r} are numbers without names",
-                "Name them with label_names=('O', 'B-PER', ...), beginning with the name of 0.",
+                f"Name them with {self.call}label_names=('O', 'B-PER', ...){')' * bool(self.call)}, beginning with the "
+                "name of 0.",
             )
         for t, number in enumerate(values):
             if type(number) is not int or not 0 <= number < len(names):

@@ -141,6 +141,8 @@ def _open(file: File, name: str) -> tuple[Any, bool]:
         reason = getattr(e, "strerror", None) or str(e)
         is_text = "\n" in name
         remedy = "or io.StringIO(text) for a text" if is_text else "or '-' for stdin"
+        if "://" in name:
+            remedy = "since addresses are not downloaded"
         hint = _similar(name) if isinstance(e, FileNotFoundError) and not is_text else ""
         raise file_error(
             CorpusError,
@@ -392,6 +394,13 @@ def text_chunks(
 
     for chunk in chunks:
         nul = chunk.find(b"\0")
+        if nul >= 0 and line == 1 and b"".join([*parts, chunk]).startswith(b"tagwise\n"):
+            fail(
+                name,
+                None,
+                "a model file, not a corpus",
+                "Load it with tagwise.load(...), or give a file of sentences.",
+            )
         if nul >= 0 and line == 1 and b"".join([*parts, chunk]).startswith(b"PK\x03\x04"):
             fail(
                 name, None, "a ZIP archive, such as .docx or .xlsx", "Save the text or table as .txt or .csv."

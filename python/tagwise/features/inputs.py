@@ -24,10 +24,27 @@ from tagwise.corpus.formats import read
 from tagwise.corpus.labels import lists as label_lists
 from tagwise.corpus.labels import single
 from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.text import span_jsonl
+from tagwise.corpus.text.spans import CONTINUED, TEXT
 from tagwise.features.sets import DEFAULT_COLUMN
 from tagwise.features.vectors import Vectors, is_vectors, separated
 
 Kind = Literal["columns", "tokens", "attributes"]
+
+
+def _unlabelled(corpus: Corpus) -> CorpusError:
+    """Return the error for a file whose columns include no labels."""
+    members = list(dict.fromkeys(key for sentence in corpus[:20] for key in sentence.meta or ()))
+    seen = f"The columns are {', '.join(corpus.columns)}"
+    if TEXT in members:  # spans with offsets would be labels
+        others = ", ".join(key for key in members if key not in (TEXT, CONTINUED)) or "none"
+        return CorpusError(
+            f"{corpus.source}: no column is the label. {seen}, the other members {others}, but no spans with offsets. "
+            f"{span_jsonl.EXAMPLE}."
+        )
+    return CorpusError(
+        f"{corpus.source}: no column is the label. {seen}. Read the file with tw.read(path, label='...')."
+    )
 
 
 @dataclass(frozen=True)
@@ -73,10 +90,7 @@ class Inputs:
         if isinstance(X, (str, os.PathLike)):
             found = read(X)
             if found.label is None:
-                raise CorpusError(
-                    f"{found.source}: no column is the label. The columns are {', '.join(found.columns)}. Read the "
-                    "file with tw.read(path, label='...')."
-                )
+                raise _unlabelled(found)
             X = found
         return Inputs.of(X)
 
@@ -139,7 +153,7 @@ class Inputs:
             labels = [sentence.labels for sentence in self.sentences]
         if labels is None:
             pairs = interop.is_tagged(self.sentences)
-            remedy = " For pairs of a word and a label, pass corpus_of(X)." if pairs else ""
+            remedy = " For pairs of a word and a label, pass tagwise.corpus.corpus_of(X)." if pairs else ""
             source = getattr(self.source, "source", None)
             place = f"{source}: " if isinstance(source, str) and source else ""
             raise ParameterError(f"{place}no labels: pass y, or a Corpus with a label column.{remedy}")
