@@ -79,20 +79,6 @@ def test_perceptron_on_a_corpus(labels: int) -> None:
     agree(p, orders(p, 3, labels))
 
 
-@settings(max_examples=20)
-@given(problems(values=wholes(), max_sentences=4))
-def test_batch_perceptron(p: Problem) -> None:
-    mask = model.observed(list(zip(p.X, p.y)), p.shape)
-    last, mean = perceptron.batch_perceptron(p.X, p.y, p.shape, 4, mask)
-    n = native(p)
-    for n_jobs in (1, 2):
-        online = n.online("perceptron", batch=True, shards=n_jobs)
-        for _ in range(4):
-            online.epoch()
-        np.testing.assert_array_equal(online.weights(averaged=False), last[n.at])
-        np.testing.assert_allclose(online.weights(), mean[n.at], rtol=1e-12, atol=1e-12)
-
-
 # -- averages, orders, state ------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .reference import Scores, chain, enumeration, losses, model, optimize
+from .reference import Scores, chain, enumeration, losses, model
 from .strategies import Chain, Problem, chains, paths, problems, reals, weights, wholes
 
 
@@ -215,26 +215,3 @@ def test_weight_gradients_match_finite_differences(name: str, p: Problem, data: 
     steps = 1e-6 * np.eye(len(w))
     slope = np.array([(value(w + h) - value(w - h)) / 2e-6 for h in steps])
     np.testing.assert_allclose(g, slope, atol=1e-6 * (1 + value(w)))
-
-
-# -- optima -----------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=8)
-@given(problems(max_sentences=2, max_tokens=3, max_labels=2, max_attributes=2), st.sampled_from([0.3, 1.0]))
-def test_optimum_matches_expected_and_empirical_counts(p: Problem, l2: float) -> None:
-    f = optimize.objective(p.X, p.y, p.shape)
-    w, value = optimize.minimise(f, p.shape.size, l2=l2)
-    np.testing.assert_allclose(f(w)[1], -2 * l2 * w, atol=1e-6)
-    assert value == pytest.approx(f(w)[0] + losses.penalty(w, l2=l2)[0])
-
-
-@settings(max_examples=8)
-@given(problems(max_sentences=2, max_tokens=3, max_labels=2, max_attributes=2), st.sampled_from([0.1, 0.5]))
-def test_l1_optimum_satisfies_its_conditions(p: Problem, l1: float) -> None:
-    """|gradient| <= l1 for zero weights, and = l1 against the sign of the others."""
-    f = optimize.objective(p.X, p.y, p.shape)
-    w, _ = optimize.minimise(f, p.shape.size, l1=l1, l2=0.01)
-    g = f(w)[1] + 0.02 * w
-    assert np.all(np.abs(g[w == 0]) <= l1 + 1e-6)
-    np.testing.assert_allclose(g[w != 0], -l1 * np.sign(w[w != 0]), atol=1e-6)

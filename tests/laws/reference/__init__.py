@@ -7,7 +7,6 @@ The reading order follows the pipeline of the library:
 - ``listed``      inference by lists of transitions, for chains most of whose transitions score 0
 - ``enumeration`` inference by enumeration of all L**T paths, which tests the others
 - ``losses``      the four losses, softmax-margin, partial labels, penalties
-- ``optimize``    a plain minimiser for the convex cases
 - ``perceptron``, ``costs``, ``mira``, ``qp``, ``svm``, ``boosting``, ``history``, ``generative``,
   ``bootstrap``, ``classes``: by topic
 
@@ -27,7 +26,6 @@ from . import (
     losses,
     mira,
     model,
-    optimize,
     perceptron,
     qp,
     svm,
@@ -36,5 +34,5 @@ from .chain import Scores, scores
 
 __all__ = [
     "Scores", "boosting", "bootstrap", "chain", "classes", "costs", "enumeration", "generative", "history", "listed",
-    "losses", "mira", "model", "optimize", "perceptron", "qp", "scores", "svm",
+    "losses", "mira", "model", "perceptron", "qp", "scores", "svm",
 ]  # fmt: skip

@@ -113,8 +113,3 @@ def log_of_exp_losses(
     terms = np.array([np.log(w) + minus_log_p(s, y) for (s, y), w in zip(batch, weights)])
     total = float(log_sum_exp(terms))
     return total, [log_loss(s, y, float(np.exp(a - total)))[1] for (s, y), a in zip(batch, terms)]
-
-
-def penalty(w: Array, l1: float = 0.0, l2: float = 0.0) -> tuple[float, Array]:
-    """Return l1 ||w||_1 + l2 ||w||^2 and its gradient (a subgradient at zero: sign(0) = 0)."""
-    return float(l1 * np.abs(w).sum() + l2 * (w @ w)), l1 * np.sign(w) + 2 * l2 * w
