@@ -163,29 +163,12 @@ def test_length_mismatch_names_the_sentence() -> None:
 # Calibration.
 
 
-def test_calibration_bins() -> None:
-    """Mean confidence, accuracy and size of each bin that is not empty. Confidence 1 belongs to the last bin."""
-    found = calibration([0.05, 0.15, 0.95, 1.0, 0.91, 0.0], [True, False, True, False, True, False], bins=10)
-    assert found.count == (2, 1, 3)
-    assert found.confidence == pytest.approx((0.025, 0.15, (0.95 + 1.0 + 0.91) / 3))
-    assert found.accuracy == pytest.approx((0.5, 0.0, 2 / 3))
-    gaps = [abs(a - c) for a, c in zip(found.accuracy, found.confidence)]
-    assert found.ece == pytest.approx((2 * gaps[0] + gaps[1] + 3 * gaps[2]) / 6)
-    assert found.worst == pytest.approx(max(gaps))
-
-
 def test_calibration_bins_have_equal_width() -> None:
     """A confidence falls into bin floor(c * bins). Rounding errors below 0 and above 1 are tolerated."""
     confidence = [-1e-7, 0.2499, 0.25, 0.4999, 0.5, 0.7499, 0.75, 1 + 1e-7]
     assert calibration(confidence, [True] * 8, bins=4).count == (2, 2, 2, 2)
     assert calibration(confidence, [True] * 8, bins=1).count == (8,)
     assert calibration(confidence, [True] * 8).count == (1, 2, 1, 1, 2, 1)
-
-
-def test_calibration_without_predictions() -> None:
-    """No predictions give no bins and no error."""
-    found = calibration([], [])
-    assert (found.count, found.ece, found.worst) == ((), 0.0, 0.0)
 
 
 def test_invalid_confidences_are_rejected() -> None:
