@@ -31,6 +31,26 @@ def learners() -> list[tw.Tagger]:
     return [crf, hmm, memm, hmsvm, boosting, perceptron, passive, mira, arow]
 
 
+def parameters() -> list[tw.Tagger]:
+    """Set grouped parameters in all their forms."""
+    return [
+        tw.CRF(
+            features=tw.Features("S1", tw.Regex("year", "[0-9]{4}")), class_weight={"DET": 2}, dictionary=3
+        ),
+        tw.CRF(
+            features=tw.Regex("year", "[0-9]{4}"),
+            class_weight="balanced",
+            dictionary=tw.Dictionary(3, share=0.1),
+        ),
+        tw.CRF(class_weight=2, constraints={"forbidden": [("DET", "DET")]}, partial=tw.Partial(unknown="?")),
+        tw.Perceptron(features=lambda sentence, t: [sentence[t]], kernel="poly", constraints="auto"),
+        tw.Perceptron(kernel=lambda a, b: a @ b.T, lookback=None),
+        tw.HMSVM(kernel=tw.Poly(2), slack=("sequence", 9)),
+        tw.MIRA(lookback=(1, float("inf")), cost="precision_recall(0.25)"),
+        tw.MIRA(lookback=tw.Lookback(1, 2, document=True), cost=lambda gold, guess: float(gold != guess)),
+    ]
+
+
 def forms() -> tw.CRF:
     """Train on every form of X and y."""
     tagger = tw.CRF(features="S1")
@@ -58,6 +78,15 @@ def wrong(tagger: tw.CRF) -> None:
     tagger.fit(TOKENS, 5)  # type: ignore[arg-type]
     tagger.predict(None)  # type: ignore[arg-type]
     tw.HMM().partial_fit(CORPUS)  # type: ignore[attr-defined]
+    tw.CRF(features=3)  # type: ignore[arg-type]
+    tw.CRF(class_weight="rare")  # type: ignore[arg-type]
+    tw.CRF(constraints=3)  # type: ignore[arg-type]
+    tw.CRF(partial="yes")  # type: ignore[arg-type]
+    tw.Perceptron(kernel=3)  # type: ignore[arg-type]
+    tw.MIRA(cost=3)  # type: ignore[arg-type]
+    tw.MIRA(lookback=2)  # type: ignore[arg-type]
+    tw.HMSVM(slack="many")  # type: ignore[arg-type]
+    tagger.predict(TOKENS, constraints=True)  # type: ignore[arg-type]
 
 
 def main() -> None:
@@ -72,6 +101,8 @@ def main() -> None:
         spans: list[tw.spans.TextSpan] = tagger.tag("the dog barks")
         if len(spans) != 3:
             raise SystemExit(f"{tagger}: {spans}")
+    if len(parameters()) != 8:
+        raise SystemExit("parameters")
     tagger = forms()
     if train(TOKENS, LABELS, TOKENS[0]).accuracy != 1.0:
         raise SystemExit("MIRA does not learn two sentences")

@@ -37,7 +37,7 @@ def unused(label: str, uses: Mapping[int, int]) -> int:
     (True, False)
     """
     first = preferred(label)
-    places = [*range(first, CALM), *range(first), *range(CALM, len(PALETTE))]
+    places: list[int] = [*range(first, CALM), *range(first), *range(CALM, len(PALETTE))]
     return min(places, key=lambda place: uses.get(place, 0))
 
 

@@ -292,6 +292,9 @@ class RBF(Kernel):
     FIELDS: ClassVar[Domains] = {"gamma": Real(0.0, open_low=True, optional=True), **_MEMORY}
 
 
+#: Type of the parameter `kernel`: a name, module:function, a function of two blocks of tokens, or an object.
+KernelLike = str | Callable[[Any, Any], Any] | Kernel | None
+
 #: Classes of the kernels that have a name.
 _NAMED: dict[str, type[Kernel]] = {"linear": Kernel, **{kind.function: kind for kind in (Poly, RBF)}}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,9 @@ class ClassWeight(Anything):
         except ValueError:
             return super().parse(text)
 
+
+#: Type of the parameter `class_weight`.
+LabelWeights = float | Literal["balanced"] | Mapping[Any, float] | None
 
 CLASS_WEIGHT = ClassWeight(
     "balanced, a number > 0 for all labels, a mapping of label -> number > 0",

@@ -12,7 +12,7 @@ import tagwise._core as _core
 from tagwise.base.domains import AnyOf, Choice, Domains, Flag, Integer, Real
 from tagwise.base.exceptions import ParameterError
 from tagwise.dataset.check import lengths_of
-from tagwise.dataset.class_weights import label_counts, label_weights
+from tagwise.dataset.class_weights import LabelWeights, label_counts, label_weights
 from tagwise.dataset.layout import dense_layout, step_layout
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.task import Task
@@ -21,6 +21,7 @@ from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import recipe_for
 from tagwise.features.sets import quoted
+from tagwise.features.types import FeatureSet
 from tagwise.learners import generative, gradient
 from tagwise.learners.backends import current
 from tagwise.learners.loop import Iteration, Result
@@ -78,7 +79,7 @@ class HMM(Tagger):
     def __init__(
         self,
         *,
-        features: Any = "S1",
+        features: FeatureSet = "S1",
         smoothing: float | Literal["witten_bell"] = "witten_bell",
         unknown_words: Literal["one", "shape", "suffix"] = "suffix",
         rare: int = 2,
@@ -212,10 +213,10 @@ class MEMM(Tagger):
     def __init__(
         self,
         *,
-        features: Any = "default",
+        features: FeatureSet = "default",
         l2: float = 0.1,
         l1: float = 0.0,
-        class_weight: Any = None,
+        class_weight: LabelWeights = None,
         max_iter: int = 1000,
         tol: float = 1e-05,
         window: int = 10,

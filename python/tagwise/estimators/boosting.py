@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -18,6 +18,7 @@ from tagwise.dataset.weights import length_weights
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.task import Task
 from tagwise.evaluation.scoring import Metric
+from tagwise.features.types import FeatureSet
 from tagwise.learners import boosting
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
@@ -99,7 +100,7 @@ class Boosting(Tagger):
     def __init__(
         self,
         *,
-        features: Any = "default",
+        features: FeatureSet = "default",
         loss: Literal["exp", "pointwise_exp"] = "exp",
         features_per_round: int = 4096,
         max_iter: int | None = None,

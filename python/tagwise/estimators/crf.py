@@ -20,7 +20,7 @@ from tagwise.base.options import PARTIAL, Dictionary, Partial
 from tagwise.base.parameters import parameters_of, require
 from tagwise.dataset import partial
 from tagwise.dataset.check import check_lengths
-from tagwise.dataset.class_weights import label_counts, label_weights
+from tagwise.dataset.class_weights import LabelWeights, label_counts, label_weights
 from tagwise.dataset.weights import length_weights
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.growth import extended_labels, extended_layout, with_tuples
@@ -28,6 +28,7 @@ from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task
 from tagwise.evaluation.scoring import Metric
 from tagwise.features.inputs import Inputs
+from tagwise.features.types import FeatureSet
 from tagwise.learners import gradient
 from tagwise.learners.backends import devices, find, using
 from tagwise.learners.loop import Result
@@ -35,6 +36,7 @@ from tagwise.learners.problem import Problem
 from tagwise.model.model import Model
 from tagwise.model.reading import forbidden_of
 from tagwise.optimizers.base import Vector
+from tagwise.scores.constraints import ConstraintsLike
 from tagwise.scores.lookback import LookbackWeights
 
 LOSSES = _core.LOSSES
@@ -105,13 +107,13 @@ class CRF(Tagger):
     def __init__(
         self,
         *,
-        features: Any = "default",
+        features: FeatureSet = "default",
         l2: float = 0.1,
         l1: float = 0.0,
         loss: Literal["log", "exp", "pointwise_log", "pointwise_exp"] = "log",
         order: int = 1,
-        class_weight: Any = None,
-        constraints: Any = None,
+        class_weight: LabelWeights = None,
+        constraints: ConstraintsLike = None,
         dictionary: int | Dictionary | None = None,
         partial: bool | Partial = False,
         prior: float = 0.0,

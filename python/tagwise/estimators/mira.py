@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import tagwise._core as _core
@@ -10,6 +11,8 @@ from tagwise.base.options import Dictionary, Lookback
 from tagwise.estimators.online import OnlineTagger, RuleContext
 from tagwise.estimators.task import Task
 from tagwise.evaluation.scoring import Metric
+from tagwise.features.types import FeatureSet
+from tagwise.scores.constraints import ConstraintsLike
 
 
 class MIRA(OnlineTagger):
@@ -51,15 +54,15 @@ class MIRA(OnlineTagger):
     def __init__(
         self,
         *,
-        features: Any = "default",
+        features: FeatureSet = "default",
         k: int = 4,
-        cost: Any = "accuracy",
+        cost: str | Callable[..., Any] = "accuracy",
         C: float | None = None,
         lookback: tuple[int, float] | Lookback | None = None,
         max_iter: int = 20,
         patience: int = 0,
         average: bool = True,
-        constraints: Any = None,
+        constraints: ConstraintsLike = None,
         dictionary: int | Dictionary | None = None,
         augment: bool = False,
         shuffle: bool = True,
@@ -162,14 +165,14 @@ class PassiveAggressive(OnlineTagger):
     def __init__(
         self,
         *,
-        features: Any = "default",
+        features: FeatureSet = "default",
         C: float = 1.0,
-        cost: Any = "accuracy",
+        cost: str | Callable[..., Any] = "accuracy",
         variant: int = 1,
         max_iter: int = 20,
         patience: int = 0,
         average: bool = True,
-        constraints: Any = None,
+        constraints: ConstraintsLike = None,
         dictionary: int | Dictionary | None = None,
         shuffle: bool = True,
         parts: int = 1,
@@ -267,14 +270,14 @@ class AROW(OnlineTagger):
     def __init__(
         self,
         *,
-        features: Any = "default",
+        features: FeatureSet = "default",
         r: float = 1.0,
         variance: float = 1.0,
-        cost: Any = "accuracy",
+        cost: str | Callable[..., Any] = "accuracy",
         max_iter: int = 20,
         patience: int = 0,
         average: bool = True,
-        constraints: Any = None,
+        constraints: ConstraintsLike = None,
         dictionary: int | Dictionary | None = None,
         shuffle: bool = True,
         parts: int = 1,

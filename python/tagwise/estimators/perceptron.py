@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 import tagwise._core as _core
 from tagwise.base.domains import Choice, Domains, Integer
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.options import Dictionary, Lookback
+from tagwise.base.options import Dictionary, KernelLike, Lookback
 from tagwise.base.parameters import require
 from tagwise.estimators.kernel import Kernelised
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.online import FIRST_ORDER, OnlineTagger, RuleContext, epochs_of
 from tagwise.estimators.task import Task
 from tagwise.evaluation.scoring import Metric
+from tagwise.features.types import FeatureSet
 from tagwise.learners import online
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
+from tagwise.scores.constraints import ConstraintsLike
 from tagwise.scores.voters import Ballot
 
 #: Parameters that voters and kernels require: one sentence after the other, first order.
@@ -70,13 +72,13 @@ class Perceptron(Kernelised, OnlineTagger):
     def __init__(
         self,
         *,
-        features: Any = "default",
-        kernel: Any = None,
+        features: FeatureSet = "default",
+        kernel: KernelLike = None,
         lookback: tuple[int, float] | Lookback | None = None,
         max_iter: int = 20,
         patience: int = 0,
         average: bool = True,
-        constraints: Any = None,
+        constraints: ConstraintsLike = None,
         dictionary: int | Dictionary | None = None,
         voters: int = 0,
         mode: Literal["online", "batch"] = "online",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from tagwise.features.types import LabelledSentences, Labels, SentenceLike, Sent
 from tagwise.model.inspection import Inspection
 from tagwise.model.model import Model
 from tagwise.model.votes import Decisions
+from tagwise.scores.constraints import ConstraintsLike
 
 
 class Predicting:
@@ -82,7 +83,7 @@ class Predicting:
         *,
         decoder: str = "viterbi",
         allowed: Allowed | None = None,
-        constraints: Any = None,
+        constraints: ConstraintsLike | Literal[False] = None,
         beam: int | None = None,
         document_state: DocumentState | None = None,
         min_probability: float | None = None,
@@ -134,7 +135,11 @@ class Predicting:
         return Sequences(self._fitted().predict(X, query))
 
     def predict_marginals(
-        self, X: Sentences, *, allowed: Allowed | None = None, constraints: Any = None
+        self,
+        X: Sentences,
+        *,
+        allowed: Allowed | None = None,
+        constraints: ConstraintsLike | Literal[False] = None,
     ) -> list[NDArray[np.float32]]:
         """Return the probability of every label at every token.
 
@@ -162,7 +167,7 @@ class Predicting:
         *,
         probability: bool = False,
         allowed: Allowed | None = None,
-        constraints: Any = None,
+        constraints: ConstraintsLike | Literal[False] = None,
         document_state: DocumentState | None = None,
     ) -> list[list[tuple[list[Any], float]]]:
         """Return the k best label sequences of each sentence.
@@ -191,7 +196,11 @@ class Predicting:
         return model.kbest(X, k, query, probability=probability)
 
     def predict_confidence(
-        self, X: Sentences, *, allowed: Allowed | None = None, constraints: Any = None
+        self,
+        X: Sentences,
+        *,
+        allowed: Allowed | None = None,
+        constraints: ConstraintsLike | Literal[False] = None,
     ) -> list[Confidence]:
         """Return the best path of each sentence with the probabilities of the path, its labels and its chunks.
 
@@ -256,7 +265,7 @@ class Predicting:
         return choose(span_curve(found, gold), precision=precision, beta=beta)
 
     def sequence_probability(
-        self, X: Sentences, y: Labels, *, constraints: Any = None
+        self, X: Sentences, y: Labels, *, constraints: ConstraintsLike | Literal[False] = None
     ) -> NDArray[np.float64]:
         """Return the probability P(y | x) of label sequences.
 
@@ -283,7 +292,7 @@ class Predicting:
         chunks: Sequence[Sequence[Any]],
         *,
         allowed: Allowed | None = None,
-        constraints: Any = None,
+        constraints: ConstraintsLike | Literal[False] = None,
     ) -> list[list[float]]:
         """Return the probability that each of these chunks is in its sentence, with exactly these bounds.
 

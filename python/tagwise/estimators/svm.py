@@ -7,15 +7,17 @@ from typing import Any, ClassVar, Literal
 import tagwise._core as _core
 from tagwise.base.domains import Anything, Choice, Domains, Integer, Real
 from tagwise.base.exceptions import ParameterError
-from tagwise.base.options import Dictionary
+from tagwise.base.options import Dictionary, KernelLike
 from tagwise.dataset.weights import length_weights
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.kernel import Kernelised
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task
 from tagwise.evaluation.scoring import Metric
+from tagwise.features.types import FeatureSet
 from tagwise.learners import svm
 from tagwise.learners.loop import Result
+from tagwise.scores.constraints import ConstraintsLike
 
 #: Wrong paths per sentence that have a slack with slack="sequence".
 MAX_PATHS = 50
@@ -80,16 +82,16 @@ class HMSVM(Kernelised, Tagger):
     def __init__(
         self,
         *,
-        features: Any = "default",
+        features: FeatureSet = "default",
         C: float = 1.0,
-        kernel: Any = None,
+        kernel: KernelLike = None,
         rescale: Literal["margin"] | None = None,
         max_iter: int = 100,
         tol: float = 0.01,
         patience: int = 0,
-        constraints: Any = None,
+        constraints: ConstraintsLike = None,
         dictionary: int | Dictionary | None = None,
-        slack: Any = "instance",
+        slack: Literal["instance", "sequence"] | tuple[Literal["sequence"], int] = "instance",
         pi: float = 1.0,
         shuffle: bool = True,
         min_count: int = 1,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.features.derived_columns import DerivedColumn, Features
 from tagwise.features.inputs import Inputs
 from tagwise.features.vectors import Vectors
 
@@ -61,3 +62,5 @@ Sentences = (
 LabelledSentences = Sentences | str | PathLike[str]
 #: One label per token and sentence, the type of y. For partly labelled sentences also a set of labels, or None for any.
 Labels = Iterable[Iterable[Label | Collection[Label] | None]]
+#: Feature set, the type of the parameter `features`: a name, a template, a function, or a sum of them.
+FeatureSet = str | Features | DerivedColumn | Callable[..., Any] | None

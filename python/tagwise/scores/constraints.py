@@ -180,6 +180,9 @@ class Constraints:
         }
 
 
+#: Type of the parameter `constraints`.
+ConstraintsLike = str | Mapping[str, Any] | None
+
 CONSTRAINTS = Anything(
     f"auto, bio, IOBES ..., a mapping with {', '.join(_KEYS)}",
     function=lambda constrained: Constraints.parse(constrained).to_json(),
