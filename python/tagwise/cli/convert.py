@@ -9,14 +9,7 @@ import rich_click as click
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.cli.app import debug_option, say
-from tagwise.cli.files import (
-    bundled_corpus,
-    corpus_options,
-    label_options,
-    names_of,
-    read_sentences,
-    with_mapped,
-)
+from tagwise.cli.files import corpus_options, corpus_sentences, label_options
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.options import option
 from tagwise.corpus.formats import FORMATS, write
@@ -131,12 +124,7 @@ def convert(
         raise click.UsageError(
             f"--to {target_format} is a format of models, but {source} is a corpus. Use one of {', '.join(FORMATS)}"
         )
-    bundled = bundled_corpus(source, "train", label)
-    if bundled is not None:
-        sentences = with_mapped(iter(bundled), source)
-    else:
-        names, label = names_of(columns, label)
-        _, sentences = read_sentences(source, form, names, label or "label")
+    _, sentences = corpus_sentences(source, form, columns, label)
     if scheme:
         sentences = with_scheme(sentences, source, from_scheme, scheme_name(scheme))
     write(reported_if_empty(sentences, source), target, target_format)

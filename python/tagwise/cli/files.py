@@ -220,6 +220,17 @@ def read_corpus(
     return corpus
 
 
+def corpus_sentences(
+    name: str, form: str | None, columns: str | None, label: str | None
+) -> tuple[str, Iterator[Sentence]]:
+    """Return the format and the sentences of a file, or of the training part of a bundled corpus."""
+    bundled = bundled_corpus(name, "train", label)
+    if bundled is not None:
+        return "conll", with_mapped(iter(bundled), name)
+    names, label = names_of(columns, label)
+    return read_sentences(name, form, names, label or "label")
+
+
 def check_labelled(corpus: Corpus, kind: str) -> None:
     """Reject a corpus without sentences or labels."""
     if not len(corpus):

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import rich_click as click
 
 from tagwise.base.exceptions import CorpusError
 from tagwise.cli.app import debug_option, say
-from tagwise.cli.files import (
-    bundled_corpus,
-    corpus_options,
-    label_options,
-    names_of,
-    read_sentences,
-    with_mapped,
-)
+from tagwise.cli.files import corpus_options, corpus_sentences, label_options
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.options import option
 from tagwise.corpus.formats import COMPRESSED, FORMATS, TABLE, write
@@ -102,12 +94,7 @@ def split(
       tagwise split data.csv --parts 80,10,10 --seed 1
       tagwise split data.jsonl --parts 90,10 --to conll
     """
-    bundled: Any = bundled_corpus(source, "train", label)
-    if bundled is not None:
-        kind, sentences = "conll", with_mapped(iter(bundled), source)
-    else:
-        names, label = names_of(columns, label)
-        kind, sentences = read_sentences(source, form, names, label or "label")
+    kind, sentences = corpus_sentences(source, form, columns, label)
     corpus = Corpus(sentences, source=source)
     if not len(corpus):
         raise CorpusError(f"{source}: the file has no sentences. Give a file with sentences.")

@@ -86,15 +86,18 @@ class Problem:
             return _core.OrderObjective(
                 self.order, self.data, sample_weight=self.sample_weight, allowed=self.allowed
             )
-        return _core.Objective(
-            self.data,
-            self.layout,
-            loss=self.loss,
-            sample_weight=self.sample_weight,
-            limits=_core.Limits(self.forbidden, self.allowed, self.once),
-            partial=self.partial,
-            cost=self.cost,
-        )
+        return _core.Objective(self.data, self.layout, **self._terms)
+
+    @property
+    def _terms(self) -> dict[str, Any]:
+        """Arguments of the core that define the loss."""
+        return {
+            "loss": self.loss,
+            "sample_weight": self.sample_weight,
+            "limits": _core.Limits(self.forbidden, self.allowed, self.once),
+            "partial": self.partial,
+            "cost": self.cost,
+        }
 
     def precise(self, objective: Objective) -> Precise:
         """Return the objective in double precision: the given one, or that of the CPU if its backend has none."""
@@ -108,17 +111,7 @@ class Problem:
         """Return the loss at `w` in double precision."""
         if self.order is not None:
             return self.cpu_objective().value(w, np.empty_like(w), n_jobs)[0]
-        return _core.total_loss(
-            self.data,
-            self.layout,
-            w,
-            loss=self.loss,
-            sample_weight=self.sample_weight,
-            limits=_core.Limits(self.forbidden, self.allowed, self.once),
-            partial=self.partial,
-            cost=self.cost,
-            n_jobs=n_jobs,
-        )
+        return _core.total_loss(self.data, self.layout, w, **self._terms, n_jobs=n_jobs)
 
     @cached_property
     def mass(self) -> tuple[float, float]:

@@ -86,7 +86,7 @@ class ServedModel:
         self.name, self.path, self.loaded = name, path, loaded
         self.error: str | None = None
         self.failed: Stamp | None = None  # stamp of a file that could not be read and is not tried again
-        self.reloads = self.failures = 0
+        self.failures = 0
 
     def newer(self) -> Loaded | None:
         """Return the model of a file that was replaced, or None if it was not, or cannot be read (see `error`)."""
@@ -109,7 +109,6 @@ class ServedModel:
     def replace(self, newer: Loaded) -> None:
         """Use a newer version from the next batch on."""
         self.loaded, self.error, self.failed = newer, None, None
-        self.reloads += 1
         logger.info("%s: version %d", self.name, newer.version)
 
     def described(self) -> dict[str, Any]:
