@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.shows import notebook, pages, session
+from tools.shows import notebook, pages, refresh, session
 
 import tagwise as tw
 
@@ -87,3 +88,15 @@ def test_shell_session_reproduces_its_committed_output(tmp_path: Path) -> None:
         [c for b in session.BLOCK.finditer(page) for c in session.commands(b[1])]
     )
     assert f"tagwise {tw.__version__}" in page
+
+
+def test_outputs_on_pages_are_refreshed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tools.shows.refresh` replaces numbers in the outputs of Python blocks and commands."""
+    for module in (pages, refresh):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    page = "```python\nprint('F1', 12.5)\n```\n\n```text\nF1 99.9\n```\n\n```console\n$ echo took 3 s\ntook 2 s\n```\n"
+    (tmp_path / "page.md").write_text(page)
+    refresh.main(["page.md"])
+    assert (tmp_path / "page.md").read_text() == page.replace("99.9", "12.5").replace("took 2", "took 3")
