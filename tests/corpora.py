@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import tagwise as tw
+from tagwise.estimators import LEARNERS
 
 CONLLU = """\
 # newdoc id = d1
@@ -43,6 +46,20 @@ X = [["the", "dog", "barks"], ["a", "cat"], ["the", "cat", "sleeps"], ["dogs", "
 
 
 Y = [["DET", "NOUN", "VERB"], ["DET", "NOUN"], ["DET", "NOUN", "VERB"], ["NOUN", "VERB"]] * 5
+
+
+QUICK: dict[str, dict[str, Any]] = {
+    "crf": {"max_iter": 5},
+    "memm": {"max_iter": 5},
+    "hmsvm": {"max_iter": 2},
+    "boosting": {"max_iter": 20},
+    "hmm": {},
+}
+
+
+def quick(learner: str, **more: Any) -> tw.Tagger:
+    """Return a learner that trains briefly."""
+    return LEARNERS[learner](features="S1", **QUICK.get(learner, {"max_iter": 2}), **more)
 
 
 NAMES = ["Rosa", "Ines", "Lund", "Oslo"]

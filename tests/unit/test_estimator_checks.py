@@ -18,7 +18,7 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip instal
 
 from sklearn.utils import estimator_checks
 
-from .test_scikit_learn import quick
+from ..corpora import quick
 
 #: Checks that cannot apply to sequences, and why.
 NO_COLUMNS = "a sentence has any number of tokens, so X has no number of columns to check or store"

@@ -16,7 +16,7 @@ from tagwise.estimators import LEARNERS
 from tagwise.model import Model
 
 from ..cli.options import invoke
-from ..corpora import X, Y
+from ..corpora import X, Y, quick
 from ..golden.names import named
 
 #: The value of each type for each label of the corpus.
@@ -26,21 +26,10 @@ TYPES: dict[str, dict[str, Any]] = {
     "bool": {"DET": True, "NOUN": False, "VERB": False},
     "str": {"DET": "0", "NOUN": "-100", "VERB": "7"},
 }
-QUICK: dict[str, dict[str, Any]] = {
-    "crf": {"max_iter": 5},
-    "memm": {"max_iter": 5},
-    "hmsvm": {"max_iter": 2},
-    "boosting": {"max_iter": 20},
-    "hmm": {},
-}
 
 
 def renamed(kind: str) -> list[list[Any]]:
     return [[TYPES[kind][label] for label in sentence] for sentence in Y]
-
-
-def quick(learner: str, **more: Any) -> tw.Tagger:
-    return LEARNERS[learner](features="S1", **QUICK.get(learner, {"max_iter": 2}), **more)
 
 
 def same(found: list[list[Any]], wanted: list[list[Any]]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -27,32 +28,27 @@ METHODS: dict[str, Callable[[tw.Tagger], Any]] = {
 }
 
 
+@functools.cache
 def fitted(name: str) -> tw.Tagger:
     return LEARNERS[name](features="S1").fit(X, Y)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_probabilistic_depends_on_the_learner(name: str) -> None:
+def test_only_probabilistic_learners_return_probabilities(name: str) -> None:
+    """The others raise an error that names the learner and those with probabilities."""
     tagger = fitted(name)
     assert tagger.probabilistic is (name in WITH) is has_probabilities(tagger.model_)
-
-
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in WITH])
-@pytest.mark.parametrize("method", METHODS)
-def test_learners_without_probabilities_raise(name: str, method: str) -> None:
+    named = ", ".join(sorted(kind.__name__ for kind in LEARNERS.values() if kind.probabilistic))
     message = (
         f"the scores of {name} are not probabilities. Use predict_kbest for scores, or train a learner with"
     )
-    with pytest.raises(tw.exceptions.ParameterError, match=message) as caught:
-        METHODS[method](fitted(name))
-    named = ", ".join(sorted(kind.__name__ for kind in LEARNERS.values() if kind.probabilistic))
-    assert str(caught.value).endswith(f"train a learner with probabilities ({named})")
-
-
-@pytest.mark.parametrize("name", WITH)
-@pytest.mark.parametrize("method", METHODS)
-def test_probabilistic_learners_return_probabilities(name: str, method: str) -> None:
-    assert METHODS[method](fitted(name)) is not None
+    for method, call in METHODS.items():
+        if name in WITH:
+            assert call(tagger) is not None, method
+            continue
+        with pytest.raises(tw.exceptions.ParameterError, match=message) as caught:
+            call(tagger)
+        assert str(caught.value).endswith(f"train a learner with probabilities ({named})"), method
 
 
 @pytest.mark.parametrize("name", ["mira", "crf"])

@@ -13,7 +13,7 @@ import pytest
 
 import tagwise as tw
 
-from ..corpora import X, Y
+from ..corpora import X, Y, quick
 
 sklearn: Any = pytest.importorskip(
     "sklearn", reason="scikit-learn is not installed: pip install tagwise[sklearn]"
@@ -22,18 +22,6 @@ sklearn: Any = pytest.importorskip(
 from sklearn import model_selection, pipeline, preprocessing  # noqa: E402
 
 from tagwise.estimators import LEARNERS  # noqa: E402
-
-QUICK: dict[str, dict[str, Any]] = {
-    "crf": {"max_iter": 5},
-    "memm": {"max_iter": 5},
-    "hmsvm": {"max_iter": 2},
-    "boosting": {"max_iter": 20},
-    "hmm": {},
-}
-
-
-def quick(learner: str) -> tw.Tagger:
-    return LEARNERS[learner](features="S1", **QUICK.get(learner, {"max_iter": 2}))
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

@@ -53,19 +53,6 @@ def test_scores_of_labels_equal_those_of_scikit_learn() -> None:
     assert len({scorer(tagger, X, GOLD) for scorer in SCORERS}) == 4  # accuracy equals the micro average
 
 
-def test_scores_of_spans_are_averages_over_types() -> None:
-    words = [["in", "Oslo"], ["to", "Rome"], ["at", "Bonn"], ["by", "Ada"]]
-    types = ["LOC", "LOC", "LOC", "PER"]
-    tagger = tw.CRF(features="S1", l2=0.001).fit(words, [["O", f"B-{kind}"] for kind in types])
-    assert [labels[1] for labels in tagger.predict(words)] == [f"B-{kind}" for kind in types]
-    gold = tw.Corpus.from_lists(words, [["O", f"B-{kind}"] for kind in ("PER", "LOC", "LOC", "LOC")])
-    loc, per = 2 / 3, 0.0  # F1 of each type, with 3 and 1 gold spans
-    assert tw.scorers.f1(tagger, gold) == pytest.approx(2 / 4)
-    assert tw.scorers.f1_macro(tagger, gold) == pytest.approx((loc + per) / 2)
-    assert tw.scorers.f1_weighted(tagger, gold) == pytest.approx((3 * loc + per) / 4)
-    assert tw.scorers.accuracy(tagger, gold) == pytest.approx(6 / 8)
-
-
 def test_searches_accept_scorers() -> None:
     """A search refits with the best value of the named scorer, and reports all of them."""
     scoring = {scorer.__name__: scorer for scorer in SCORERS}
