@@ -48,7 +48,7 @@ def shell(*args: object, text: str = "") -> subprocess.CompletedProcess[str]:
         input=text,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env=environment(),
         check=False,
     )

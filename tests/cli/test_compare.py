@@ -153,7 +153,7 @@ def test_rerun_after_a_kill_trains_only_unfinished_cells(
     assert set(cache.rglob("*.json")) == before.keys()
     args[args.index("mira(max_iter=100000)")] = "mira(max_iter=3)"
     again = subprocess.run(
-        command(*args), env=environment(), capture_output=True, text=True, check=True, timeout=120
+        command(*args), env=environment(), capture_output=True, text=True, check=True, timeout=600
     )
     assert re.search(r"3 runs in .* 2 of them from the cache", again.stderr)
     assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in done} == before

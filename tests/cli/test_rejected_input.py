@@ -128,7 +128,7 @@ def test_feature_functions_of_a_script_need_a_main_guard(tmp_path: Path, guarded
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(guard="if __name__ == '__main__':" if guarded else "if True:"))
     done = subprocess.run(
-        [sys.executable, script], env=environment(), capture_output=True, text=True, timeout=120
+        [sys.executable, script], env=environment(), capture_output=True, text=True, timeout=600
     )
     assert (done.returncode == 0) is guarded, done.stderr
     assert ("crf" in done.stdout) if guarded else ("if __name__ == '__main__':" in done.stderr)

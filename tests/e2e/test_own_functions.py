@@ -57,7 +57,7 @@ def test_functions_of_a_script_are_saved_by_name(tmp_path: Path) -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
@@ -142,7 +142,7 @@ def test_the_command_line_imports_functions_of_the_working_directory(tmp_path: P
 
     def run(*args: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            args, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+            args, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
         )
 
     assert run(sys.executable, "script.py", "save").returncode == 0

@@ -500,7 +500,7 @@ def test_kill_and_resume_on_the_command_line(tmp_path: Path) -> None:
     options = [str(source), "-q", "-f", "S1", "--set", "max_iter=10", "--set", "tol=0"]
 
     def run(*args: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, *args], capture_output=True, text=True, timeout=120)
+        return subprocess.run([sys.executable, *args], capture_output=True, text=True, timeout=600)
 
     plain = tmp_path / "plain.tagwise"
     assert invoke("train", *options, "-o", plain).exit_code == 0

@@ -249,7 +249,7 @@ kept.Checkpointer.write = killed
 cli({[*given, *by_ray]!r})
 """
     env = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"}
-    done = subprocess.run([sys.executable, "-c", script], env=env, timeout=120, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", script], env=env, timeout=600, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     assert (tmp_path / "m.checkpoint").exists()
     run(*given, "--backend", "ray", "--workers", 3, "--resume")

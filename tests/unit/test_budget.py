@@ -108,7 +108,7 @@ def test_errors_give_the_amount_and_the_limit() -> None:
         [sys.executable, "-c", BEGIN + code],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         cwd=Path(__file__).parents[2],
         env={**os.environ, "TAGWISE_MEMORY": "1", "RUST_BACKTRACE": "0", "OPENBLAS_NUM_THREADS": "1"},
     )
@@ -131,7 +131,7 @@ except MemoryError as error:
             [sys.executable, "-c", BEGIN + code],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             cwd=Path(__file__).parents[2],
             env={**os.environ, "TAGWISE_MEMORY": limit, "OPENBLAS_NUM_THREADS": "1"},
         )
@@ -169,7 +169,7 @@ def test_corpus_beyond_the_limit_is_an_error_not_an_abort() -> None:
             [sys.executable, "-c", "import sys\n" + IN_MEMORY, str(most)],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
         )
         assert done.returncode == 0, (most, done.returncode, done.stderr[-2000:])
@@ -208,7 +208,7 @@ def test_labels_share_attribute_rows_and_layouts_claim_memory() -> None:
         [sys.executable, "-c", LABELLED],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
     )
     assert done.returncode == 0, (done.returncode, done.stderr[-2000:])

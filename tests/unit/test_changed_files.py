@@ -28,7 +28,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def in_a_process(code: str, path: Path) -> None:
     """Run code that may crash, with a path as its argument."""
     done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], cwd=ROOT, timeout=120, capture_output=True, text=True
+        [sys.executable, "-c", code, str(path)], cwd=ROOT, timeout=600, capture_output=True, text=True
     )
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
 

@@ -42,7 +42,7 @@ def output_of_use(variable: str, value: str) -> str:
     code = CODE.format(use=USES[variable][0])
     environment = {**os.environ, variable: value}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -203,7 +203,7 @@ def test_concurrent_processes_both_get_the_tagger(trained: list[str], tmp_path: 
     for process in both:  # both block on this line before they begin
         process.stdin.write("go\n")
         process.stdin.flush()
-    outputs = [process.communicate(timeout=120) for process in both]
+    outputs = [process.communicate(timeout=600) for process in both]
     assert [process.returncode for process in both] == [0, 0], outputs
     assert outputs[0] == outputs[1]
     assert outputs[0][1] == ""

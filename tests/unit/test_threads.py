@@ -36,7 +36,7 @@ def threads(numbers: str, most: str = "") -> int:
         [sys.executable, "-c", COUNT, numbers],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         cwd=Path(__file__).parents[2],
         env={**os.environ, "TAGWISE_MOST_THREADS": most, "OPENBLAS_NUM_THREADS": "1"},
     )
