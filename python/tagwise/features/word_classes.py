@@ -15,24 +15,21 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, overload
 
-import tagwise._core as _core
-from tagwise.base.domains import Flag, Integer, ListOf, is_text
+from tagwise.base.domains import Flag, Integer, ListOf
 from tagwise.base.exceptions import ModelFileError, ParameterError, TemplateError
 from tagwise.base.parameters import checked, cores
 from tagwise.base.progress import checked_callbacks, logger, progress
 from tagwise.corpus.text.tokenizer import Tokenizes
 from tagwise.features import class_files, class_learning
 from tagwise.features.class_learning import MOST_CLASSES, Sweep
-from tagwise.features.class_tree import ClassTree, checked_paths, nearest_paths
+from tagwise.features.class_lookup import ClassLookup
 from tagwise.features.derived_columns import DerivedColumn, Features
 
 #: Numbers of classes of the cuts of the tree that are attributes, in addition to the class itself.
 CUTS = (8, 16, 32, 64, 128, 256, 512)
-#: Number of members that describe a class.
-KNOWN = 3
 
 
-class WordClasses(DerivedColumn):
+class WordClasses(ClassLookup, DerivedColumn):
     """Classes of words as a feature. The path of a class is a string of 0 and 1, and its prefixes are coarser classes.
 
     Use `WordClasses.learn` to learn classes from text, `WordClasses.from_vectors` to cluster word vectors, and
@@ -82,24 +79,8 @@ class WordClasses(DerivedColumn):
     ) -> None:
         self._check(name, window)
         self.cuts = tuple(checked("cuts", list(cuts), ListOf(Integer(2, MOST_CLASSES))))
-        self.ignore_case = checked("ignore_case", ignore_case, Flag())
         self.facts = dict(facts or {})
-        self.paths = checked_paths(words, shapes or {}, name)
-        self._words = tuple(tuple(words[path]) for path in self.paths)
-        self._shapes = tuple(tuple((shapes or {}).get(path, ())) for path in self.paths)
-        self._counts = dict(counts or {})
-        for text in (text for listed in (*self._words, *self._shapes) for text in listed):
-            if not is_text(text):
-                raise ParameterError(f"WordClasses {name}: {text!a:.80} is not a word. Give strings.")
-        try:
-            self.table = _core.ClassTable(
-                list(self.paths),
-                list(map(list, self._words)),
-                list(map(list, self._shapes)),
-                self.ignore_case,
-            )
-        except ParameterError as error:
-            raise ParameterError(f"WordClasses {name}: {error}") from None
+        super().__init__(words, shapes or {}, counts or {}, name, ignore_case)
 
     @overload
     @staticmethod
@@ -205,14 +186,11 @@ class WordClasses(DerivedColumn):
                     found = class_learning.learn(counts, n, min_count, max_iter, jobs, functions)
                     learned.append(
                         WordClasses(
-                            found.words,
-                            shapes=found.shapes,
-                            counts=found.counts,
+                            **vars(found),
                             name=_set_name(name, len(found.words), case) if several else name,
                             window=window,
                             cuts=() if several else CUTS,
                             ignore_case=case,
-                            facts=found.facts,
                         )
                     )
         return Features(*learned) if several else learned[0]
@@ -365,85 +343,6 @@ class WordClasses(DerivedColumn):
             self.facts,
         )
 
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __contains__(self, word: object) -> bool:
-        return isinstance(word, str) and self.get(word) is not None
-
-    def __getitem__(self, word: str) -> str:
-        """Return the path of the class of a word. Raise a KeyError if it has none."""
-        found = self.get(word)
-        if found is None:
-            raise KeyError(word)
-        return found
-
-    def get(self, word: str) -> str | None:
-        """Return the path of the class of a word, or None if it has none.
-
-        Args:
-            word: str. The word. An unknown word has the class of its shape.
-
-        Returns:
-            A string of 0 and 1.
-        """
-        number = self.table.get(word) if is_text(word) else None
-        return None if number is None else self.paths[number]
-
-    def members(self, prefix: str = "", top: int | None = None) -> list[str]:
-        """Return the words of all classes whose paths begin with a prefix, most frequent first.
-
-        Args:
-            prefix: str, default="". Path of a class, or the beginning of it.
-            top: int or None, default=None. Maximum number of words. None means all.
-
-        Returns:
-            The words. Without known frequencies, they are in the order of the classes.
-        """
-        found = [w for p, words in zip(self.paths, self._words) if p.startswith(prefix) for w in words]
-        return sorted(found, key=lambda word: -self._counts.get(word, 0))[:top]
-
-    def nearest(self, word: str, top: int = 5) -> list[str]:
-        """Return the paths of the classes that are nearest to the class of a word in the tree.
-
-        Args:
-            word: str. The word.
-            top: int, default=5. Maximum number of classes.
-
-        Returns:
-            Paths by falling length of the prefix that they share with the class of the word, then by frequency.
-        """
-        own = self[word]
-        size = {
-            path: sum(self._counts.get(w, 1) for w in words) for path, words in zip(self.paths, self._words)
-        }
-
-        return nearest_paths(size, own)[:top]
-
-    def tree(self, depth: int = 4, top: int = 8) -> ClassTree:
-        """Return the upper part of the tree, which prints as text and shows as HTML in notebooks.
-
-        Args:
-            depth: int, default=4. Depth of the lowest classes to show.
-            top: int, default=8. Number of members to show.
-
-        Returns:
-            A `ClassTree`.
-        """
-        return ClassTree(self.paths, self.members, depth, top)
-
-    def describe(self, prefix: str) -> str:
-        """Return a name for a class by its best-known members.
-
-        Args:
-            prefix: str. Path of a class, or the beginning of it.
-
-        Returns:
-            A text such as `class of London, Paris, Tokyo`.
-        """
-        known = self.members(prefix, KNOWN)
-        return f"class of {', '.join(known)}" if known else "class of rare words"
-
     def readable(self, attribute: str) -> str:
         """Return the text of an attribute for explanations, with classes named by their best-known members.
 
@@ -517,11 +416,6 @@ class WordClasses(DerivedColumn):
             raise TemplateError(f"{piece!r}: expected classes:FILE or classes:NAME=FILE")
         return cls.load_sets(rest, name=name)
 
-    @property
-    def n_words(self) -> int:
-        """Number of words."""
-        return sum(map(len, self._words))
-
     def __repr__(self) -> str:
         return f"<WordClasses {self.name}: {self.n_words:,} words in {len(self.paths):,} classes>"
 
@@ -537,16 +431,8 @@ def _set_name(name: str | None, n: int, ignore_case: bool) -> str:
 
 def _of_file(found: class_files.ClassSet, name: str | None, window: int | None) -> WordClasses:
     """Return a set of classes of a file, with another name or window if given."""
-    return WordClasses(
-        found.words,
-        shapes=found.shapes,
-        counts=found.counts,
-        name=found.name if name is None else name,
-        window=found.window if window is None else window,
-        cuts=found.cuts,
-        ignore_case=found.ignore_case,
-        facts=found.facts,
-    )
+    changed = {key: value for key, value in (("name", name), ("window", window)) if value is not None}
+    return WordClasses(**{**vars(found), **changed})
 
 
 def _log(sweep: Sweep) -> None:
