@@ -12,7 +12,7 @@ import { say, store } from "./store.js";
 
 const LISTED = { flag: "flagged", reject: "rejected" };
 
-export function show(next, said = "") {
+export function show(next, message = "") {
   store.state = next;
   const { sentence } = next;
   pointer.hide();
@@ -38,7 +38,7 @@ export function show(next, said = "") {
   if (sentence && store.visited.at(-1) !== sentence.id) store.visited.push(sentence.id);
   if (outdated) clash("You have an older draft of this sentence.", outdated.spans, sentence);
   if (next.failed) say(`Training failed: ${next.failed}`, true);
-  else if (said) say(said);
+  else if (message) say(message);
 }
 
 // Show what the card is: a sentence with its document and state, or the summary.
@@ -62,17 +62,17 @@ export function progress() {
   byId("bar").style.width = `${(100 * done) / Math.max(all, 1)}%`;
 }
 
-export function act(work, said = "") {
+export function act(request, message = "") {
   if (store.busy) return Promise.resolve(false);
   store.busy = true;
-  store.pending = perform(work, said);
+  store.pending = perform(request, message);
   return store.pending;
 }
 
-async function perform(work, said) {
+async function perform(request, message) {
   try {
-    const found = await work();
-    show(found, typeof said === "function" ? said(found) : said);
+    const found = await request();
+    show(found, typeof message === "function" ? message(found) : message);
     lists.reload();
     if (!byId("conflict").hidden) return true;
     byId("sentence").focus({ preventScroll: true });
@@ -144,15 +144,15 @@ export function accept() {
   );
 }
 
-function marked(what, said) {
+function markSentence(mark, message) {
   if (!store.state?.sentence || byId("skip").disabled) return;
   const { id } = store.state.sentence;
-  act(() => post(`api/${what}`, { id, ...then() }), said);
+  act(() => post(`api/${mark}`, { id, ...then() }), message);
 }
 
-export const skip = () => marked("skip", "Skipped for now.");
-export const flag = () => marked("flag", "Flagged.");
-export const reject = () => marked("reject", "Rejected: it is left out of exports.");
+export const skip = () => markSentence("skip", "Skipped for now.");
+export const flag = () => markSentence("flag", "Flagged.");
+export const reject = () => markSentence("reject", "Rejected: it is left out of exports.");
 export const undo = () => store.state?.undo && act(() => post("api/undo"), "Taken back.");
 export const redo = () => store.state?.redo && act(() => post("api/redo"), "Done again.");
 export const choose = (id, walk = []) => {
@@ -191,8 +191,8 @@ export async function saveComment(event) {
   }, text ? "Comment saved." : "Comment removed.");
 }
 
-export async function work(ids, said) {
+export async function walkThrough(ids, message) {
   if (!ids.length) return say("There is nothing to check.");
   await choose(ids[0], ids.slice(1));
-  say(`${said}: ${count(ids.length, "sentence")}.`);
+  say(`${message}: ${count(ids.length, "sentence")}.`);
 }

@@ -10,14 +10,14 @@ export function hide() {
 export function show(title, mine, theirs, keepMine, takeTheirs) {
   const box = byId("conflict");
   const labelled = theirs.spans ?? [];
-  const said = theirs.spans ? phrase(theirs, labelled) : make("span", { class: "quiet", text: "not labelled" });
-  const version = (name, shown, text, work) => make("div", { class: "version" },
-    make("h3", { text: name }), make("p", {}, shown), make("button", { text, onclick: () => (hide(), work()) }));
+  const content = theirs.spans ? phrase(theirs, labelled) : make("span", { class: "quiet", text: "not labelled" });
+  const version = (name, content, text, action) => make("div", { class: "version" },
+    make("h3", { text: name }), make("p", {}, content), make("button", { text, onclick: () => (hide(), action()) }));
   box.replaceChildren(
     make("p", {}, make("b", { text: title })),
     make("div", { class: "versions" },
       version("Yours", phrase(theirs, mine.map(({ begin, end, label }) => [begin, end, label])), "Keep mine", keepMine),
-      version("The other", said, "Use the other", takeTheirs)),
+      version("The other", content, "Use the other", takeTheirs)),
   );
   box.hidden = false;
   box.querySelector("button").focus();

@@ -55,10 +55,10 @@ export class Refused extends Error {
   }
 }
 
-async function answered(asking) {
+async function readResponse(request) {
   let response;
   try {
-    response = await asking;
+    response = await request;
   } catch {
     throw new Refused("The server does not answer. Your edits are kept in this browser.", 0, null);
   }
@@ -68,10 +68,10 @@ async function answered(asking) {
   return value;
 }
 
-export const get = (path) => answered(fetch(path, { headers: { accept: "application/json" } }));
+export const get = (path) => readResponse(fetch(path, { headers: { accept: "application/json" } }));
 
 export const post = (path, value = {}) =>
-  answered(fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(value) }));
+  readResponse(fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(value) }));
 
 export const upload = (path, file) =>
-  answered(fetch(path, { method: "POST", headers: { "content-type": "application/octet-stream" }, body: file }));
+  readResponse(fetch(path, { method: "POST", headers: { "content-type": "application/octet-stream" }, body: file }));

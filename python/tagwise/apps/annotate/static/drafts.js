@@ -4,9 +4,9 @@ import { store } from "./store.js";
 const name = (id) => `tagwise-draft:${store.state.project}:${id}`;
 
 // Local storage may be unavailable or full. The page then works without drafts.
-function safely(work) {
+function safely(action) {
   try {
-    return work();
+    return action();
   } catch {
     return null;
   }

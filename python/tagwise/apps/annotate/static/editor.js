@@ -70,11 +70,11 @@ export class Editor {
   }
 
   // Change the spans with a function of them, which can be undone.
-  change(work) {
+  change(edit) {
     if (!this.sentence) return;
     this.past.push(this.spans);
     this.future = [];
-    this.spans = work(this.spans);
+    this.spans = edit(this.spans);
     this.live = false;
     this.keep();
     this.render();
@@ -162,10 +162,10 @@ export class Editor {
     const token = (i) => {
       const span = this.spanAt(i);
       const sure = span && typeof span.probability === "number" ? `, ${percent(span.probability)}` : "";
-      const said = span ? `, ${span.label}${span.own ? "" : `, proposed${sure}`}` : "";
+      const description = span ? `, ${span.label}${span.own ? "" : `, proposed${sure}`}` : "";
       return make("span", {
         class: "tok", role: "option", id: `t${i}`, "data-t": String(i), text: sentence.tokens[i],
-        "aria-label": `${visible(sentence.tokens[i])}${visible(said)}`, "aria-selected": "false",
+        "aria-label": `${visible(sentence.tokens[i])}${visible(description)}`, "aria-selected": "false",
       });
     };
     this.spans.forEach((span, n) => {

@@ -2,12 +2,12 @@
 import { byId, count, duration, get, make, percent, post } from "./dom.js";
 import { colour, labels, say, store } from "./store.js";
 
-let visible = false;
+let shown = false; // whether the summary is on the page
 let actions = {}; // set by `listen`: functions that show sentences
 
 // Show the summary in place of the sentence, or hide it.
 export function toggle(on) {
-  visible = on;
+  shown = on;
   byId("end").hidden = !on;
   byId("finish").setAttribute("aria-expanded", String(on));
   byId("stage").classList.toggle("ended", on);
@@ -19,7 +19,7 @@ export function toggle(on) {
 async function fill() {
   try {
     const found = await get("api/summary");
-    if (visible) draw(found);
+    if (shown) draw(found);
   } catch (error) {
     say(error.message, true);
   }
@@ -37,8 +37,8 @@ function draw(found) {
     types.append(make("tr", {}, make("th", { scope: "row", text: label }), make("td", { class: "num", text: found.labels[label].toLocaleString("en") }), make("td", { class: "wide" }, bar)));
   }
   const rest = [];
-  if (counts.skipped) rest.push(make("button", { text: counts.skipped === 1 ? "Label the skipped sentence" : `Label the ${count(counts.skipped, "skipped sentence")}`, onclick: () => walk("skipped", "Skipped") }));
-  if (counts.flagged > counts.rejected) rest.push(make("button", { text: counts.flagged - counts.rejected === 1 ? "Look at the flagged sentence" : `Look at the ${count(counts.flagged - counts.rejected, "flagged sentence")}`, onclick: () => walk("flagged", "Flagged") }));
+  if (counts.skipped) rest.push(make("button", { text: counts.skipped === 1 ? "Label the skipped sentence" : `Label the ${count(counts.skipped, "skipped sentence")}`, onclick: () => walkList("skipped", "Skipped") }));
+  if (counts.flagged > counts.rejected) rest.push(make("button", { text: counts.flagged - counts.rejected === 1 ? "Look at the flagged sentence" : `Look at the ${count(counts.flagged - counts.rejected, "flagged sentence")}`, onclick: () => walkList("flagged", "Flagged") }));
   if (counts.done >= 10) rest.push(make("button", { id: "doubtful", text: "Check the 10 most doubtful", onclick: doubtful }));
   if (counts.open) rest.push(make("button", { class: "primary", text: "Back to labelling", onclick: () => actions.act(() => get("api/state")) }));
   byId("end").replaceChildren(
@@ -59,16 +59,16 @@ function draw(found) {
   );
 }
 
-async function walk(tab, said) {
+async function walkList(tab, message) {
   const found = await get(`api/list?tab=${tab}`);
-  await actions.work(found.rows.map((one) => one.id), said);
+  await actions.walkThrough(found.rows.map((one) => one.id), message);
 }
 
 async function doubtful(event) {
   event.target.disabled = true;
   try {
     const found = await post("api/mistakes", { most: 10 });
-    await actions.work(found.suspects.map((one) => one.id), "Most doubtful first");
+    await actions.walkThrough(found.suspects.map((one) => one.id), "Most doubtful first");
   } catch (error) {
     say(error.message, true);
   } finally {
@@ -80,7 +80,7 @@ export function listen(all) {
   actions = all;
   byId("finish").addEventListener("click", () => {
     if (!store.state) return;
-    const on = !visible || !store.state.sentence; // there is nothing else to show at the end
+    const on = !shown || !store.state.sentence; // there is nothing else to show at the end
     say("");
     byId("sentence").hidden = byId("before").hidden = byId("after").hidden = on;
     toggle(on);

@@ -17,7 +17,7 @@ const COMMANDS = {
 // Keys that work while the summary is shown.
 const ANYWHERE = ["u", "r", "p", "n", "l", "g", "/", "?"];
 
-function within(event) {
+function undoEdit(event) {
   const again = event.key.toLowerCase() === "y" || event.shiftKey;
   if (again ? editor.redo() : editor.undo()) say(again ? "Done again in this sentence." : "Undone in this sentence.");
   else say(again ? "Nothing to redo in this sentence." : "Nothing to undo in this sentence. u takes back the last one.");
@@ -38,7 +38,7 @@ function pressed(event) {
   if (event.target.matches?.("input, select, textarea")) return;
   if ((event.ctrlKey || event.metaKey) && ["z", "y"].includes(event.key.toLowerCase())) {
     event.preventDefault();
-    return within(event);
+    return undoEdit(event);
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const inTabs = event.target.matches?.("[role=tab]");

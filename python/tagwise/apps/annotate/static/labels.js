@@ -70,10 +70,10 @@ export async function open() {
   fill();
 }
 
-async function change(work, focus, before = () => {}) {
+async function change(request, focus, before = () => {}) {
   byId("labelstatus").textContent = "";
   try {
-    const found = await work({ ...(store.state.sentence ? { focus: store.state.sentence.id } : {}) });
+    const found = await request({ ...(store.state.sentence ? { focus: store.state.sentence.id } : {}) });
     before();
     show(found);
     counts = await get("api/labels");
@@ -148,8 +148,8 @@ function fill() {
   }));
 }
 
-export function listen(shower) {
-  show = shower;
+export function listen(showState) {
+  show = showState;
   byId("manage").addEventListener("click", open);
   byId("newlabel").addEventListener("input", () => (byId("labelstatus").textContent = ""));
   byId("add").addEventListener("submit", (event) => {

@@ -91,14 +91,14 @@ function open(name, focus = false) {
   return load();
 }
 
-async function look(first) {
+async function find(first) {
   search = byId("search").value.trim();
   await load();
   if (first && search && rows.length) choose(rows[0].id, walkAfter(rows[0].id));
 }
 
-export function listen(chooser) {
-  choose = chooser;
+export function listen(chooseSentence) {
+  choose = chooseSentence;
   for (const [i, name] of TABS.entries()) {
     const button = byId(`list-${name}`);
     button.addEventListener("click", () => open(name));
@@ -112,13 +112,13 @@ export function listen(chooser) {
   let timer = 0;
   byId("search").addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(look, 250, false);
+    timer = setTimeout(find, 250, false);
   });
   byId("search").addEventListener("keydown", (event) => {
     if (event.key === "Enter") {
       event.preventDefault();
       clearTimeout(timer);
-      look(true);
+      find(true);
     } else if (event.key === "Escape") open(tab);
   });
   byId("morerows").addEventListener("click", () => load(rows.length));

@@ -11,10 +11,10 @@ import * as panels from "./panels.js";
 import * as pointer from "./pointer.js";
 import { store } from "./store.js";
 
-for (const [id, work] of [["accept", actions.accept], ["skip", actions.skip], ["flag", actions.flag], ["reject", actions.reject],
+for (const [id, action] of [["accept", actions.accept], ["skip", actions.skip], ["flag", actions.flag], ["reject", actions.reject],
   ["undo", actions.undo], ["redo", actions.redo], ["previous", actions.previous], ["commentbutton", actions.comment],
   ["whybutton", panels.askWhy], ["clear", () => editor.clear()], ["guide", guidelines.toggle],
-  ["help", () => byId("keys").showModal()]]) byId(id).addEventListener("click", work);
+  ["help", () => byId("keys").showModal()]]) byId(id).addEventListener("click", action);
 byId("commentform").addEventListener("submit", actions.saveComment);
 pointer.listen();
 keys.listen();
@@ -72,7 +72,7 @@ function connected(on, why = "") {
 
 function listen(again = false) {
   const source = new EventSource("api/events");
-  const on = (kind, work) => source.addEventListener(kind, (event) => store.state && work(JSON.parse(event.data)));
+  const on = (kind, handle) => source.addEventListener(kind, (event) => store.state && handle(JSON.parse(event.data)));
   source.addEventListener("open", async () => {
     connected(true);
     if (!again) return;

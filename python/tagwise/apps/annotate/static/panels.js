@@ -5,9 +5,9 @@ import { phrase, say, store } from "./store.js";
 
 let choose = () => {}; // set by `listen`: shows a sentence
 
-export function curve(points, asked) {
-  byId("curvecard").hidden = !asked;
-  if (!asked) return;
+export function curve(points, scored) {
+  byId("curvecard").hidden = !scored;
+  if (!scored) return;
   const box = byId("curve");
   byId("curvelast").textContent = points.length ? (100 * points.at(-1).score).toFixed(1) : "after some sentences";
   if (points.length < 2) return box.replaceChildren(make("p", { class: "quiet", text: "The curve begins with the second score." }));
@@ -66,9 +66,9 @@ export function why(found) {
   const readings = make("ol", { class: "readings" });
   for (const one of found.readings) {
     const some = one.spans.some(([, , y]) => y !== "O");
-    const said = some ? phrase(found, one.spans) : make("span", { class: "quiet", text: "no labels" });
+    const text = some ? phrase(found, one.spans) : make("span", { class: "quiet", text: "no labels" });
     const number = one.share !== null ? percent(one.share) : one.behind < 0.005 ? "best" : `−${one.behind.toFixed(2)}`;
-    readings.append(make("li", {}, make("span", { class: "num", text: number }), " ", said));
+    readings.append(make("li", {}, make("span", { class: "num", text: number }), " ", text));
   }
   box.append(readings, make("h3", { text: "Labelled sentences like it" }));
   if (!found.alike.length) box.append(make("p", { class: "quiet", text: "None yet." }));
@@ -123,8 +123,8 @@ export function comparison(event) {
       make("td", { class: "num", text: number(100 * row.accuracy) }), make("td", { class: "num", text: number(row.seconds, 2) }),
     ));
   }
-  const said = event.kind === "end" ? "Done." : `${event.done} of ${event.total}: ${event.cell ?? ""} ${event.text || ""}`;
-  box.replaceChildren(make("p", { class: "quiet", text: said }));
+  const message = event.kind === "end" ? "Done." : `${event.done} of ${event.total}: ${event.cell ?? ""} ${event.text || ""}`;
+  box.replaceChildren(make("p", { class: "quiet", text: message }));
   if (rows.length) box.append(table);
   if (event.kind === "end") box.append(make("a", { href: "api/compare/report", class: "button", download: "comparison.html", text: "The whole report" }));
 }
@@ -161,10 +161,10 @@ function tab(name, focus = false) {
   }
 }
 
-async function asked(control, work) {
+async function whileDisabled(control, action) {
   control.disabled = true;
   try {
-    await work();
+    await action();
   } catch (error) {
     say(error.message, true);
   } finally {
@@ -183,14 +183,14 @@ export function listen(actions) {
     });
   }
   byId("findmistakes").addEventListener("click", (event) =>
-    asked(event.target, async () => mistakes((await post("api/mistakes")).suspects)));
+    whileDisabled(event.target, async () => mistakes((await post("api/mistakes")).suspects)));
   byId("begincompare").addEventListener("click", (event) =>
-    asked(event.target, async () => {
+    whileDisabled(event.target, async () => {
       const found = await post("api/compare");
       comparison({ kind: "start", done: 0, total: found.learners.length, cell: "begins", rows: [] });
     }));
   byId("otherfile").addEventListener("change", (event) =>
-    asked(event.target, async () => {
+    whileDisabled(event.target, async () => {
       const [file] = event.target.files;
       if (file) agreement(await upload("api/agreement", file));
       event.target.value = "";

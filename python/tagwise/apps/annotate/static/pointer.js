@@ -22,7 +22,7 @@ function spanOf(event, t) {
 }
 
 // Return the bounds of the run of capitalized words around a token, or of the token alone.
-function run(t) {
+function capitalizedRun(t) {
   const { tokens } = editor.sentence;
   const capital = (i) => /^\p{Lu}/u.test(tokens[i] ?? "");
   let [begin, end] = [t, t + 1];
@@ -40,7 +40,7 @@ function choose(begin, end) {
     hide();
   } else {
     editor.select(begin, end);
-    offer();
+    offerLabels();
   }
 }
 
@@ -63,7 +63,7 @@ function clicked(event) {
     else editor.put(store.active, [span.begin, span.end]);
   } else if (span) {
     editor.select(span.begin, span.end);
-    offer();
+    offerLabels();
   } else if (t !== null) {
     if (event.shiftKey) choose(Math.min(editor.anchor, t), Math.max(editor.anchor, t) + 1);
     else choose(t, t + 1);
@@ -75,7 +75,7 @@ function doubled(t) {
   // The first click has already labelled or unlabelled this word: take that back, and choose the run around it.
   if (store.active && (!own || own.end - own.begin === 1)) editor.undo();
   const span = editor.spanAt(t);
-  const [begin, end] = span && span.end - span.begin > 1 ? [span.begin, span.end] : run(t);
+  const [begin, end] = span && span.end - span.begin > 1 ? [span.begin, span.end] : capitalizedRun(t);
   choose(begin, end);
 }
 
@@ -109,14 +109,14 @@ export function hide() {
   byId("popover").hidden = true;
 }
 
-function offer() {
+function offerLabels() {
   const box = byId("popover");
   if (!labels().length) return;
   const [begin, end] = editor.selection;
   const span = editor.spanAt(begin);
   const keys = new Map([...keysOfLabels()].map(([key, label]) => [label, key]));
-  const pick = (work) => () => {
-    work();
+  const pick = (action) => () => {
+    action();
     hide();
     editor.box.focus({ preventScroll: true });
   };
