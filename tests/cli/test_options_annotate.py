@@ -11,6 +11,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.apps.annotate.guidelines import read_guidelines
+from tagwise.apps.annotate.project import Work
 from tagwise.apps.annotate.session import Session
 from tagwise.apps.annotate.simulate import Curve, Simulation
 from tagwise.corpus import schemes
@@ -241,3 +242,13 @@ def played(bench: Bench) -> None:
 def test_options(bench: Bench, case: str) -> None:
     """Run the check of one option."""
     cases("annotate")[case](bench)
+
+
+def test_a_file_without_sentences_does_not_spoil_the_folder(bench: Bench) -> None:
+    """It creates no project, and a project without sentences takes those of the next file."""
+    wrong = invoke("annotate", bench.path("blank.txt", "\n\n"), "--work", bench.path("w"))
+    assert wrong.exit_code == 2
+    assert "no sentences found" in wrong.output + wrong.stderr
+    assert not bench.path("w").exists()
+    Work(bench.path("w")).close()
+    assert begun(bench, bench.train)["counts"]["sentences"] == len(TRAIN)

@@ -276,15 +276,24 @@ def open_project(
             "there is nothing to label. Add a corpus or a file, or --work DIR with an existing project"
         )
     learner_of(learner)
-    found = None if begun or corpus is None else sentences_of(corpus, *reading)
+    found = None if begun or corpus is None else _some_sentences(corpus, reading)
     work = Work(folder, ProjectSettings(learner=learner, features=features))
-    if found is not None:
-        try:
-            work.add(found, os.path.basename(corpus or ""), fresh=given[0], review=given[1])
-        except BaseException:
-            work.close()
-            raise
+    try:
+        if corpus is not None and not work.sentences:
+            found = _some_sentences(corpus, reading) if found is None else found
+            work.add(found, os.path.basename(corpus), fresh=given[0], review=given[1])
+    except BaseException:
+        work.close()
+        raise
     return work
+
+
+def _some_sentences(corpus: str, reading: Reading) -> Corpus:
+    """Read a corpus, which must have sentences, so that no folder is created for a wrong file."""
+    found = sentences_of(corpus, *reading)
+    if not len(found):
+        raise CorpusError(f"{corpus}: no sentences found. Give a file with sentences")
+    return found
 
 
 def apply_settings(work: Any, labels: str | None, strategy: str | None) -> None:
