@@ -129,7 +129,7 @@ def learn(
     corpus: str,
     source: str,
     share: float = 1.0,
-    sets: Sequence[Mapping[str, Any]] = ({},),
+    sets: Sequence[Mapping[str, Any]] = ({"ignore_case": False},),
 ) -> dict[str, Any]:
     """Learn sets of classes by their options from a share of the text of a corpus, and keep them in a file."""
     found = text(corpus, source)

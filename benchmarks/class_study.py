@@ -5,9 +5,9 @@
     python -m benchmarks.class_study --page                    # figures and tables in docs/study, then:
     python -m benchmarks.study --tables                        # the page
 
-Groups: scores (the table), choice (settings compared on development data), effects (number of classes, rare words,
-amount of text, case), active (labelling in the
-order of `tagwise annotate`), full (all sentences of conll2003-en), speed. Results are stored after every job, and jobs
+Groups: scores (the table), choice (settings compared on development data), both (the chosen setting), effects (number of
+classes, rare words, amount of text, case), active (labelling in the order of `tagwise annotate`), full (all sentences of
+conll2003-en), speed. Results are stored after every job, and jobs
 with a stored result do not run again, so that an interrupted study continues. Corpora are read from the folder that
 TAGWISE_DATA names. Only NumPy is required.
 """
@@ -31,41 +31,51 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 STORE = Path(__file__).parent / "out" / "word-classes.json"
-RUN = ROOT / "docs" / "study" / "runs" / "word-classes.json"
+STUDY = ROOT / "docs" / "study"
+#: Groups of jobs of the stored runs.
+RUNS = {
+    "word-classes": ("scores", "effects", "active", "full", "speed"),
+    "word-classes-case": ("choice", "both"),
+}
 SIZES = (100, 300, 1000, 3000, None)
 SOURCES = ("training text", "all text")
 NAMES = ("conll2003-en", "conll2002-es", "wnut17-ner", "ewt-pos", "ptb-sample")
 DRAWS = 5
-GROUPS = ("scores", "choice", "effects", "active", "full", "speed")
-#: Settings of WordClasses.learn that are compared with the default, on conll2003-en, conll2002-es and ewt-pos.
+GROUPS = ("scores", "choice", "both", "effects", "active", "full", "speed")
+#: Sets of classes of words as they are, which all tables except those of `choice` and `both` are about.
+AS_THEY_ARE: dict[str, Any] = {"ignore_case": False}
+#: Settings of WordClasses.learn that are compared with them, on conll2003-en, conll2002-es and ewt-pos.
 EFFECTS: dict[str, dict[str, Any]] = {
     **{f"{n} classes": {"sets": [{"classes": n}]} for n in (32, 128, 512, 1000)},
-    **{f"min_count={n}": {"sets": [{"min_count": n}]} for n in (1, 3, 5, 10)},
+    **{f"min_count={n}": {"sets": [{**AS_THEY_ARE, "min_count": n}]} for n in (1, 3, 5, 10)},
     **{f"{share:.0%} of the text": {"share": share} for share in (0.1, 0.3)},
     "ignore_case=True": {"sets": [{"ignore_case": True}]},
 }
-_FOLDED = {"ignore_case": True, "name": "folded"}
 #: Sets of classes to choose from on development data.
 CHOICE: dict[str, list[dict[str, Any]]] = {
-    "several": [{}],
-    "folded": [_FOLDED],
-    "both": [{}, _FOLDED],
-    "tree of 512": [{"classes": 512}],
-    "folded tree of 512": [{**_FOLDED, "classes": 512}],
-    "folded and tree": [_FOLDED, {"classes": 512, "ignore_case": True, "name": "tree"}],
-    "folded, window 2": [{**_FOLDED, "window": 2}],
-    "folded, 20 passes": [{**_FOLDED, "max_iter": 20}],
-    "folded, 3 passes": [{**_FOLDED, "max_iter": 3}],
-    "folded, rare words": [{**_FOLDED, "min_count": 1}],
-    "folded, min_count 3": [{**_FOLDED, "min_count": 3}],
-    "folded, to 2000": [{**_FOLDED, "classes": [32, 64, 128, 256, 512, 1000, 2000]}],
-    "folded, 64 256 1000": [{**_FOLDED, "classes": [64, 256, 1000]}],
-    "folded, 16 to 1000": [{**_FOLDED, "classes": [16, 32, 64, 128, 256, 512, 1000]}],
-    "folded, 12 sizes": [{**_FOLDED, "classes": [24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1000]}],
+    "words as they are": [AS_THEY_ARE],
+    "lower case": [{"ignore_case": True}],
+    "both": [{}],
+    "lower case, window=2": [{"ignore_case": True, "window": 2}],
+    "one tree": [{"classes": None}],
 }
-#: Parts and sizes that they are scored on.
-CHOSEN_ON = {"conll2003-en": "testa", "conll2002-es": "testa", "wnut17-ner": "dev", "ewt-pos": "dev"}
-CHOSEN_AT = (300, 1000)
+#: Parts and sources of text that they are scored on, and the number of labelled sentences.
+CHOSEN_ON = (
+    ("conll2003-en", "training text", "testa"),
+    ("conll2003-en", "all text", "testa"),
+    ("conll2002-es", "all text", "testa"),
+    ("wnut17-ner", "all text", "dev"),
+    ("ewt-pos", "all text", "dev"),
+)
+CHOSEN_AT = 300
+#: Corpora, sources of text and sizes at which the chosen sets are scored on the test part.
+BOTH = (
+    ("conll2003-en", "training text", (100, 300, 1000)),
+    ("conll2003-en", "all text", (100, 300, 1000)),
+    ("conll2002-es", "all text", (300, 1000)),
+    ("wnut17-ner", "all text", (1000,)),
+    ("ewt-pos", "all text", (300, 1000)),
+)
 #: Epochs and growth per step of simulated labelling.
 SIMULATED = {"conll2003-en": (5, 1.15), "wnut17-ner": (8, 1.15)}
 SEEDS = 3
@@ -136,18 +146,14 @@ def jobs() -> list[Job]:
         for setting, options in EFFECTS.items():
             one = learning(corpus, "all text", setting, **options)
             out += [one, *(training("effects", corpus, 300, draw, one) for draw in range(DRAWS))]
-    for corpus, part in CHOSEN_ON.items():
-        sources = SOURCES if corpus == "conll2003-en" else SOURCES[1:]
-        each = [
-            learning(corpus, source, name, sets=sets) for source in sources for name, sets in CHOICE.items()
-        ]
-        out += each
-        for one in [None, *each]:
-            out += [
-                training("choice", corpus, n, draw, one, part=part)
-                for n in CHOSEN_AT
-                for draw in range(DRAWS)
-            ]
+    for corpus, source, part in CHOSEN_ON:
+        each = {name: learning(corpus, source, name, sets=sets) for name, sets in CHOICE.items()}
+        out += each.values()
+        for one in each.values():
+            out += [training("choice", corpus, CHOSEN_AT, draw, one, part=part) for draw in range(DRAWS)]
+    for corpus, source, sizes in BOTH:
+        one = learning(corpus, source, "both", sets=CHOICE["both"])
+        out += [training("both", corpus, n, draw, one) for n in sizes for draw in range(DRAWS)]
     out += simulations(learned) + two_stages(learned["conll2003-en", "all text"])
     out += [
         Job(f"speed, {n} copies", "speed", "speed", {"copies": n, "threads": 2}, cost=900) for n in (1, 10)
@@ -286,7 +292,7 @@ def summary(store: Store) -> list[dict[str, Any]]:
             continue
         scores = [one["score"] for one in found]
         counts = sum(unpacked(one["counts"]) for one in found)
-        base = groups.get(("choice" if group == "choice" else "scores", corpus, "default", n), [])
+        base = [] if group == "choice" else groups.get(("scores", corpus, "default", n), [])
         p = None
         if features != "default" and len(base) == len(found):
             p = p_value(np.asarray(counts), np.asarray(sum(unpacked(one["counts"]) for one in base)))
@@ -336,30 +342,34 @@ def needed(store: Store) -> list[dict[str, Any]]:
     return out
 
 
-def page(store: Store) -> dict[str, Any]:
-    """Return the figures of the study without the counts of sentences."""
+def page(store: Store, preset: str) -> dict[str, Any]:
+    """Return the figures of a run without the counts of sentences, or an empty dict if there are none."""
+    known = {job.name: job for job in jobs()}
+    chosen = [job for job in known.values() if job.group in RUNS[preset] and job.name in store.results]
+    names = dict.fromkeys(name for job in chosen for name in (*job.needs, job.name) if name in store.results)
+    results = {name: store.results[name] for name in names}
+    if not results:
+        return {}
     others = {
         name: {key: value for key, value in found.items() if isinstance(value, (int, float))}
-        for name, found in store.results.items()
+        for name, found in results.items()
         if name.startswith(("full", "speed"))
     }
+    commits = ", ".join(sorted({one["about"]["commit"] for one in results.values()}))
     return {
-        "preset": "word-classes",
-        "build": ", ".join(sorted({one["about"]["commit"] for one in store.results.values()})),
-        "about": [
-            json.loads(text) for text in sorted({json.dumps(one["about"]) for one in store.results.values()})
-        ],
-        "commit": ", ".join(sorted({one["about"]["commit"] for one in store.results.values()})),
+        "preset": preset,
+        "build": commits,
+        "about": [json.loads(text) for text in sorted({json.dumps(one["about"]) for one in results.values()})],
+        "commit": commits,
         "machine": {
-            key: next(iter(store.results.values()))["about"][key]
-            for key in ("date", "cpu", "cores", "python")
+            key: next(iter(results.values()))["about"][key] for key in ("date", "cpu", "cores", "python")
         },
         "caption": "CRF(l2=0.1), features default on words alone, random training sentences",
-        "summary": summary(store),
+        "summary": [one for one in summary(store) if one["group"] in RUNS[preset]],
         "active": needed(store),
         "others": others,
-        "draws": {name: round(one["score"], 6) for name, one in store.results.items() if "counts" in one},
-        "cpu_seconds": round(sum(one["job_cpu"] for one in store.results.values())),
+        "draws": {name: round(one["score"], 6) for name, one in results.items() if "counts" in one},
+        "cpu_seconds": round(sum(one["job_cpu"] for one in results.values())),
     }
 
 
@@ -411,11 +421,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.page:
         from benchmarks.class_tables import tables
 
-        found = page(store)
-        written = {
-            RUN: found,
-            **{RUN.parents[1] / f"{name}.json": table for name, table in tables(found).items()},
-        }
+        written: dict[Path, Any] = {}
+        for preset in RUNS:
+            if found := page(store, preset):
+                written[STUDY / "runs" / f"{preset}.json"] = found
+                written |= {STUDY / f"{name}.json": table for name, table in tables(found).items()}
         for path, content in written.items():
             path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
         return 0

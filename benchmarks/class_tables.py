@@ -91,8 +91,43 @@ def full(run: Mapping[str, Any]) -> dict[str, Any]:
     return _given(run, ["configuration", "dev F1", "test F1"], rows)
 
 
+def _settings(run: Mapping[str, Any], group: str) -> dict[tuple[str, str], dict[tuple[str, Any], str]]:
+    """Return the scores of a group: by corpus and source of the text, then by setting and size."""
+    found: dict[tuple[str, str], dict[tuple[str, Any], str]] = {}
+    for one in run["summary"]:
+        if one["group"] == group:
+            source, _, setting = one["features"].partition(", ")
+            score, deviation = one[one["measure"]], one[f"{one['measure']}_sd"]
+            shown = f"{100 * score:.2f} ±{100 * deviation:.2f}"
+            found.setdefault((one["corpus"], source), {})[setting, one["sentences"]] = shown
+    return found
+
+
+def choice(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table of settings on development data."""
+    found = _settings(run, "choice")
+    head = list(dict.fromkeys(setting for scores in found.values() for setting, _ in scores))
+    rows = [
+        [corpus, source, *(scores.get((setting, 300), "-") for setting in head)]
+        for (corpus, source), scores in found.items()
+    ]
+    return _given(run, ["corpus", "classes from", *head], rows)
+
+
+def both(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table of the chosen setting on the test parts."""
+    found, sizes = _settings(run, "both"), (100, 300, 1000)
+    rows = [
+        [corpus, source, *(scores.get(("both", n), "-") for n in sizes)]
+        for (corpus, source), scores in found.items()
+    ]
+    return _given(run, ["corpus", "classes from", *(f"{n:,}" for n in sizes)], rows)
+
+
 def tables(run: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return all tables by name."""
+    """Return all tables of a run by name."""
+    if run["preset"] == "word-classes-case":
+        return {"word-classes-choice": choice(run), "word-classes-both": both(run)}
     return {
         "word-classes": scores(run),
         "word-classes-effects": effects(run),

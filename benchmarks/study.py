@@ -57,7 +57,7 @@ NOT_RUN = "not run yet"
 #: Weight of a token in the weighted rank risk: a sentence of T tokens counts PI^T.
 PI = 0.9
 #: Runs of other scripts than the presets of `tagwise compare`: `benchmarks.class_study`.
-OWN_RUNS = ("word-classes",)
+OWN_RUNS = ("word-classes", "word-classes-case")
 REFERENCE = re.compile(r"\{([^{}]*)\}")
 
 
