@@ -56,8 +56,6 @@ CHOICE: dict[str, list[dict[str, Any]]] = {
     "words as they are": [AS_THEY_ARE],
     "lower case": [{"ignore_case": True}],
     "both": [{}],
-    "lower case, window=2": [{"ignore_case": True, "window": 2}],
-    "one tree": [{"classes": None}],
 }
 #: Parts and sources of text that they are scored on, and the number of labelled sentences.
 CHOSEN_ON = (
