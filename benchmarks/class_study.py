@@ -5,11 +5,11 @@
     python -m benchmarks.class_study --page                    # figures and tables in docs/study, then:
     python -m benchmarks.study --tables                        # the page
 
-Groups: scores (the table), choice (settings compared on development data), both (the chosen setting), effects (number of
-classes, rare words, amount of text, case), active (labelling in the order of `tagwise annotate`), full (all sentences of
-conll2003-en), speed. Results are stored after every job, and jobs
-with a stored result do not run again, so that an interrupted study continues. Corpora are read from the folder that
-TAGWISE_DATA names. Only NumPy is required.
+Groups: scores (the table), choice (settings compared on development data), both (the chosen setting), effects (number
+of classes, rare words, amount of text, case), active (labelling in the order of `tagwise annotate`), full (all
+sentences of conll2003-en), speed. Results are stored after every job, and jobs with a stored result do not run again,
+so that an interrupted study continues. Corpora are read from the folder that TAGWISE_DATA names. Only NumPy is
+required.
 """
 
 from __future__ import annotations
@@ -357,7 +357,9 @@ def page(store: Store, preset: str) -> dict[str, Any]:
     return {
         "preset": preset,
         "build": commits,
-        "about": [json.loads(text) for text in sorted({json.dumps(one["about"]) for one in results.values()})],
+        "about": [
+            json.loads(text) for text in sorted({json.dumps(one["about"]) for one in results.values()})
+        ],
         "commit": commits,
         "machine": {
             key: next(iter(results.values()))["about"][key] for key in ("date", "cpu", "cores", "python")
