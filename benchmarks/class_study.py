@@ -65,7 +65,7 @@ CHOSEN_ON = (
     ("wnut17-ner", "all text", "dev"),
     ("ewt-pos", "all text", "dev"),
 )
-CHOSEN_AT = 300
+CHOSEN_AT, CHOSEN_DRAWS = 300, 3
 #: Corpora, sources of text and sizes at which the chosen sets are scored on the test part.
 BOTH = (
     ("conll2003-en", "training text", (100, 300, 1000)),
@@ -148,7 +148,9 @@ def jobs() -> list[Job]:
         each = {name: learning(corpus, source, name, sets=sets) for name, sets in CHOICE.items()}
         out += each.values()
         for one in each.values():
-            out += [training("choice", corpus, CHOSEN_AT, draw, one, part=part) for draw in range(DRAWS)]
+            out += [
+                training("choice", corpus, CHOSEN_AT, draw, one, part=part) for draw in range(CHOSEN_DRAWS)
+            ]
     for corpus, source, sizes in BOTH:
         one = learning(corpus, source, "both", sets=CHOICE["both"])
         out += [training("both", corpus, n, draw, one) for n in sizes for draw in range(DRAWS)]
@@ -286,14 +288,14 @@ def summary(store: Store) -> list[dict[str, Any]]:
             groups.setdefault(key, []).append(store.results[job.name])
     out = []
     for (group, corpus, features, n), found in groups.items():
-        if len(found) < (1 if n is None else DRAWS):
+        if len(found) < (1 if n is None else CHOSEN_DRAWS if group == "choice" else DRAWS):
             continue
         scores = [one["score"] for one in found]
-        counts = sum(unpacked(one["counts"]) for one in found)
         base = [] if group == "choice" else groups.get(("scores", corpus, "default", n), [])
         p = None
         if features != "default" and len(base) == len(found):
-            p = p_value(np.asarray(counts), np.asarray(sum(unpacked(one["counts"]) for one in base)))
+            own, other = (sum(unpacked(one["counts"]) for one in each) for each in (found, base))
+            p = p_value(np.asarray(own), np.asarray(other))
         out.append(
             {
                 "corpus": corpus,
@@ -368,7 +370,7 @@ def page(store: Store, preset: str) -> dict[str, Any]:
         "summary": [one for one in summary(store) if one["group"] in RUNS[preset]],
         "active": needed(store),
         "others": others,
-        "draws": {name: round(one["score"], 6) for name, one in results.items() if "counts" in one},
+        "draws": {name: round(one["score"], 6) for name, one in results.items() if "measure" in one},
         "cpu_seconds": round(sum(one["job_cpu"] for one in results.values())),
     }
 
