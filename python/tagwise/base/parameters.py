@@ -144,13 +144,33 @@ def lookup(params: Mapping[str, Item], name: str, owner: str) -> Item:
     )
 
 
+#: Names that parameters have in other libraries, with the names here.
+ELSEWHERE = {
+    **dict.fromkeys(
+        ("epochs", "n_epochs", "max_epochs", "max_iterations", "iterations", "n_iter", "rounds"), "max_iter"
+    ),
+    **dict.fromkeys(("seed", "random_seed"), "random_state"),
+    **dict.fromkeys(("jobs", "threads", "num_threads", "n_threads"), "n_jobs"),
+    **dict.fromkeys(("c2", "sigma", "weight_decay"), "l2"),
+    **dict.fromkeys(("min_freq", "min_df"), "min_count"),
+    **dict.fromkeys(("all_possible_states", "all_possible_transitions"), "all_pairs"),
+    "c1": "l1",
+    "algorithm": "optimizer",
+    "history": "lookback",
+}
+
+
 def meant(name: str, known: Iterable[str]) -> str:
     """Return ` (did you mean 'x'?)` for the closest known name, or an empty string. Case counts if it helps.
 
     >>> meant("sufix", ["prefix", "suffix"]), meant("TOKN", ["Token"]), meant("nonsense", ["l2"])
     (" (did you mean 'suffix'?)", " (did you mean 'Token'?)", '')
+    >>> meant("epochs", ["max_iter", "l2"])
+    " (did you mean 'max_iter'?)"
     """
     names = list(known)
+    if ELSEWHERE.get(name) in names:
+        return f" (did you mean {ELSEWHERE[name]!r}?)"
     folded = {other.casefold(): other for other in reversed(names)}
     close = difflib.get_close_matches
     found = close(name, names, n=1) or [folded[other] for other in close(name.casefold(), folded, n=1)]

@@ -96,8 +96,8 @@ def compare(
         memory: Memory that all processes together may use, such as ``"8G"``. None does not limit them.
         backend: ``"local"`` trains on this machine, ``"ray"`` on the Ray cluster that this process is connected to,
             with the memory that each cell needs. Results are the same.
-        workers: Number of processes that train cells at the same time. None trains in this process, or with one worker
-            per CPU of the cluster.
+        workers: Number of processes that train cells at the same time. 0 trains in this process, as None does
+            without a cluster. On a cluster, None takes one worker per CPU.
         n_jobs: Number of threads per process. None uses all cores, or one if there are several workers.
         verbose: 1 shows a progress line on a terminal or in a notebook and logs every cell to the logger ``tagwise``.
 
@@ -124,7 +124,7 @@ def compare(
             )
         seeds = folds
     extensions.check_backend(backend)
-    workers = checked("workers", workers, Integer(1, optional=True))
+    workers = checked("workers", workers, Integer(0, optional=True))
     n_jobs = checked("n_jobs", n_jobs, Integer(1, optional=True))
     verbose, limit = checked("verbose", verbose, Integer(0)), memory_of(memory)
     if "n_jobs" in (params or {}):
