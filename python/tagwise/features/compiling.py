@@ -43,8 +43,8 @@ def derived_names(columns: Sequence[str], derived: Sequence[DerivedColumn]) -> l
     for column in derived:
         if column.name in names or column.name in columns:
             raise TemplateError(
-                f"several columns are named {column.name!r}, in the corpus or as gazetteers and regular expressions. "
-                f"Give {column!r} another name."
+                f"several columns are named {column.name!r}, in the corpus or as gazetteers, regular expressions and "
+                f"word classes. Give {column!r} another name."
             )
         names.append(column.name)
     return names
