@@ -88,6 +88,7 @@ def test_texts_without_offsets_are_no_training_data(tmp_path: Path) -> None:
     [
         ("train t.csv --format cvs", "'cvs' (did you mean 'csv'?) is not one of 'conll'"),
         ("train t.cvs", "t.cvs: cannot be opened (No such file or directory) (did you mean 't.csv'?)"),
+        ("train off.jsonl", "or pass --misaligned expand (or shrink, drop)."),
         ("train t.csv --label tga", "no column is named 'tga' (did you mean 'Tag'?)"),
     ],
 )
@@ -97,6 +98,7 @@ def test_names_get_a_suggestion(
     """Names of options, files and columns, also in another case."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_text(TABLE)
+    (tmp_path / "off.jsonl").write_text('{"text": "Anna", "label": [[0, 3, "PER"]]}')
     result = run(*command.split(), "-o", "m.tagwise")
     assert result.exit_code == 2
     assert message in result.stderr

@@ -399,7 +399,7 @@ def text_chunks(
                 name,
                 None,
                 "a model file, not a corpus",
-                "Load it with tagwise.load(...), or give a file of sentences.",
+                "Give a file of sentences.",
             )
         if nul >= 0 and line == 1 and b"".join([*parts, chunk]).startswith(b"PK\x03\x04"):
             fail(

@@ -280,8 +280,8 @@ def aligned(
     if report and misaligned == "error":
         more = f" ({len(report) - 1} more in this text)" if len(report) > 1 else ""
         raise CorpusError(
-            f"{report[0]}{more}. Correct the span, use a tokenizer that splits there, or pass misaligned='expand', "
-            "'shrink' or 'drop'."
+            f"{report[0]}{more}. Correct the span, use a tokenizer that splits there, or pass misaligned='expand' "
+            "(or shrink, drop)."
         )
     if scheme == TOKEN:
         return _of_tokens(text, chunks, i), report
