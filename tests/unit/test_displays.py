@@ -76,6 +76,19 @@ def test_sentences_have_coloured_spans() -> None:
     assert shown(DATA).endswith("Rosa <b>Lund PER runs New York LOC &")
 
 
+def test_fitted_taggers_show_their_metric() -> None:
+    """The metric of `score` was chosen by the training labels, or given."""
+    spans, labels = [["O", "B-LOC"]], [["IN", "NN"]]
+    assert (
+        repr(tw.CRF(features="S1").fit([["in", "Oslo"]], spans))
+        == "<CRF(features='S1'): 2 labels, metric f1>"
+    )
+    assert repr(tw.HMM().fit([["in", "Oslo"]], labels)) == "<HMM(): 2 labels, metric accuracy>"
+    given = tw.HMM(scoring="f1_macro")
+    assert repr(given) == "HMM(scoring='f1_macro')"
+    assert repr(given.fit([["in", "Oslo"]], spans)) == "<HMM(scoring='f1_macro'): 2 labels, metric f1_macro>"
+
+
 def test_explanations_and_comparisons(tagger: tw.CRF) -> None:
     """Attributes and transitions, and one table per corpus."""
     found = tagger.inspect(top=3)

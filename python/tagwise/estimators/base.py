@@ -187,6 +187,15 @@ class Tagger(Predicting, Texts, ScikitLearn):
         return self
 
     def __repr__(self) -> str:
+        text = self._call()
+        return (
+            f"<{text}: {len(self.classes_)} labels, metric {self.metric_}>"
+            if hasattr(self, "model_")
+            else text
+        )
+
+    def _call(self) -> str:
+        """Return the call of the constructor with the parameters that are not at their defaults."""
         changed = [
             f"{name}={value!r}"
             for name, param in parameters_of(type(self)).items()
@@ -201,7 +210,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
 
         if diagram := super()._repr_html_():
             return diagram
-        head = f'<p style="overflow-wrap:anywhere"><code>{safe(repr(self))}</code>'
+        head = f'<p style="overflow-wrap:anywhere"><code>{safe(self._call())}</code>'
         if not hasattr(self, "model_"):
             return f"{head} (not fitted)</p>"
         rows: list[tuple[str, str]] = [
