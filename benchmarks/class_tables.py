@@ -62,7 +62,11 @@ def effects(run: Mapping[str, Any]) -> dict[str, Any]:
     corpora = list(dict.fromkeys(entry["corpus"] for entry in entries))
     rows = []
     for features in ("all text", *dict.fromkeys(entry["features"] for entry in entries)):
-        name = features.removeprefix("all text, ") if features != "all text" else "default: several sets"
+        name = (
+            features.removeprefix("all text, ")
+            if features != "all text"
+            else "several sets, words as they are"
+        )
         cells = [_reference(c, features, 300, f"{_measure(run, c)} ±") for c in corpora]
         rows.append([name, *cells])
     return _with_rows(run, ["setting", *corpora], rows)
