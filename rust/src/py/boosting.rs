@@ -5,11 +5,11 @@ use crate::learners::boosting::bound::{self, StepLimits};
 use crate::learners::boosting::loss::{Boosted, Target};
 use crate::learners::boosting::select::Draw;
 use crate::learners::boosting::{Boosting, BoostingOptions, RoundOptions};
+use crate::py::arrays::Array;
 use crate::py::common::{add_names, attempt, run};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
-use crate::py::options::{array, listed};
-use numpy::{PyArray1, PyReadonlyArray1};
+use crate::py::options::array;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Duration;
@@ -65,8 +65,8 @@ impl PyBoosting {
         rounds: Option<&PyRounds>,
         loss: &str,
         over: &str,
-        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-        start: Option<PyReadonlyArray1<'_, f64>>,
+        sample_weight: Option<Array<f64>>,
+        start: Option<Array<f64>>,
         n_jobs: usize,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
@@ -74,7 +74,7 @@ impl PyBoosting {
             Some(rounds) => rounds.inner,
             None => PyRounds::new(bound::Bound::Loose.name(), false, false, 0.0, 10.0, 1.0, 1, false, 0)?.inner,
         };
-        let (sample_weight, start) = (listed(sample_weight), listed(start));
+        let (sample_weight, start) = (sample_weight.unwrap_or_default().0, start.unwrap_or_default().0);
         let target = Target { loss: Boosted::named(loss)?, over: bound::Over::named(over)? };
         let options = BoostingOptions { rounds, target, sample_weight, start };
         let inner = run(py, n_jobs, || Boosting::new(data, layout, options))??;
@@ -95,21 +95,21 @@ impl PyBoosting {
         let more = more.unwrap_or(Ok(true))?;
         steps.retain(|s| s.round < self.inner.rounds());
         let out = PyDict::new(py);
-        out.set_item("round", PyArray1::from_iter(py, steps.iter().map(|s| s.round as u32)))?;
-        out.set_item("feature", PyArray1::from_iter(py, steps.iter().map(|s| s.feature)))?;
-        out.set_item("step", PyArray1::from_iter(py, steps.iter().map(|s| s.step)))?;
-        out.set_item("bound", PyArray1::from_iter(py, steps.iter().map(|s| s.bound)))?;
-        out.set_item("log_loss", PyArray1::from_iter(py, steps.iter().map(|s| s.log_loss)))?;
-        out.set_item("slope", PyArray1::from_iter(py, steps.iter().map(|s| s.slope)))?;
-        out.set_item("sentences", PyArray1::from_iter(py, steps.iter().map(|s| s.sentences)))?;
+        out.set_item("round", Array(steps.iter().map(|s| s.round as u32).collect()))?;
+        out.set_item("feature", Array(steps.iter().map(|s| s.feature).collect()))?;
+        out.set_item("step", Array(steps.iter().map(|s| s.step).collect()))?;
+        out.set_item("bound", Array(steps.iter().map(|s| s.bound).collect()))?;
+        out.set_item("log_loss", Array(steps.iter().map(|s| s.log_loss).collect()))?;
+        out.set_item("slope", Array(steps.iter().map(|s| s.slope).collect()))?;
+        out.set_item("sentences", Array(steps.iter().map(|s| s.sentences).collect()))?;
         out.set_item("more", more)?;
         out.set_item("raised", raised)?;
         Ok(out)
     }
 
     /// Weights of all features.
-    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.inner.state.w)
+    fn weights(&self) -> Array<f64> {
+        Array(self.inner.state.w.to_vec())
     }
 
     /// Number of rounds so far.
@@ -138,14 +138,14 @@ impl PyBoosting {
     }
 
     /// Logarithm of every sentence's loss over all label sequences, [N]: -log P(gold), or of sum_t 1 / p_t(gold).
-    fn losses<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.inner.state.l)
+    fn losses(&self) -> Array<f64> {
+        Array(self.inner.state.l.to_vec())
     }
 
     /// Derivative of the logarithm of the loss with respect to every weight, [features]: the kept sums divided by N.
-    fn slopes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+    fn slopes(&self) -> Array<f64> {
         let state = &self.inner.state;
-        PyArray1::from_iter(py, (0..state.layout.len()).map(|k| state.slope(k) / state.n))
+        Array((0..state.layout.len()).map(|k| state.slope(k) / state.n).collect())
     }
 
     /// Compute all sentences and all sums again.
@@ -158,7 +158,7 @@ impl PyBoosting {
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Dict<'py>> {
         let out = PyDict::new(py);
         for (name, array) in run(py, 1, || self.inner.saved())? {
-            out.set_item(name, PyArray1::from_vec(py, array))?;
+            out.set_item(name, Array(array))?;
         }
         Ok(out)
     }
@@ -173,11 +173,11 @@ impl PyBoosting {
         let bound = bound::Bound::named(bound)?;
         let found = run(py, 1, || self.inner.bounds(bound))??;
         let (steps, z): (Vec<f64>, Vec<f64>) = found.into_iter().unzip();
-        Ok((PyArray1::from_vec(py, steps), PyArray1::from_vec(py, z)))
+        Ok((Array(steps), Array(z)))
     }
 }
 
-type Float64Array<'py> = Bound<'py, PyArray1<f64>>;
+type Float64Array<'py> = Array<f64>;
 type Dict<'py> = Bound<'py, PyDict>;
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -2,13 +2,12 @@
 
 use crate::chain::emissions::Chains;
 use crate::error::{Error, Result};
+use crate::py::arrays::Array;
 use crate::py::common::{guard, run};
-use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
+use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
 use numpy::{PyReadwriteArray2, PyReadwriteArray3};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-
-type Floats<'py> = Bound<'py, PyArray1<f64>>;
 
 /// Node scores [B, T, L], lengths [B] (default: T each), edge scores [L, L], start and end scores [L] of a batch of
 /// sentences, and their tags [B, T] if log-likelihoods are computed.
@@ -103,24 +102,24 @@ impl PyChains {
 
     /// Return log Z of every sentence, or the log-likelihood of its tags if there are tags: [B].
     #[pyo3(signature = (n_jobs = 0))]
-    fn values<'py>(&self, py: Python<'py>, n_jobs: usize) -> PyResult<Floats<'py>> {
-        Ok(PyArray1::from_vec(py, self.with(py, n_jobs, |chains| chains.values())?))
+    fn values(&self, py: Python<'_>, n_jobs: usize) -> PyResult<Array<f64>> {
+        Ok(Array(self.with(py, n_jobs, |chains| chains.values())?))
     }
 
     /// Return the values [B], and write the gradient of their sum, weighted by `weights` (None: 1 per sentence), to
     /// the arrays passed: with respect to node scores [B, T, L], edge scores [L, L], start and end scores [L].
     #[pyo3(signature = (weights, node, edge, start, end, n_jobs = 0))]
     #[allow(clippy::too_many_arguments)]
-    fn gradient<'py>(
+    fn gradient(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         weights: Option<PyReadonlyArray1<'_, f64>>,
         mut node: PyReadwriteArray3<'_, f32>,
         mut edge: PyReadwriteArray2<'_, f32>,
         mut start: PyReadwriteArray1<'_, f32>,
         mut end: PyReadwriteArray1<'_, f32>,
         n_jobs: usize,
-    ) -> PyResult<Floats<'py>> {
+    ) -> PyResult<Array<f64>> {
         let (batch, time, labels) = self.shape;
         let weights = weights.map_or_else(|| vec![1.0; batch], |weights| weights.as_array().to_vec());
         Self::check_size("weights", weights.len(), batch)?;
@@ -136,20 +135,15 @@ impl PyChains {
             Self::check_size(name, out.len(), found.len())?;
             out.iter_mut().zip(found).for_each(|(cell, x)| *cell = x as f32);
         }
-        Ok(PyArray1::from_vec(py, values))
+        Ok(Array(values))
     }
 
     /// Write the best paths to `paths` [B, T], -1 after the end of a sentence. Return their scores [B].
     #[pyo3(signature = (paths, n_jobs = 0))]
-    fn best<'py>(
-        &self,
-        py: Python<'py>,
-        mut paths: PyReadwriteArray2<'_, i64>,
-        n_jobs: usize,
-    ) -> PyResult<Floats<'py>> {
+    fn best(&self, py: Python<'_>, mut paths: PyReadwriteArray2<'_, i64>, n_jobs: usize) -> PyResult<Array<f64>> {
         let cells = paths.as_slice_mut()?;
         Self::check_size("paths", cells.len(), self.shape.0 * self.shape.1)?;
-        Ok(PyArray1::from_vec(py, self.with(py, n_jobs, |chains| chains.best(cells))?))
+        Ok(Array(self.with(py, n_jobs, |chains| chains.best(cells))?))
     }
 }
 

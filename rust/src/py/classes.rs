@@ -7,9 +7,9 @@ use crate::classes::hierarchy;
 use crate::error::Error;
 use crate::features::template::Template;
 use crate::features::tokens::Tokens;
+use crate::py::arrays::Array;
 use crate::py::common::{guard, run};
 use crate::py::encode::read_bare;
-use numpy::PyArray1;
 use pyo3::prelude::*;
 
 /// Counts of words and bigrams in a stream of sentences.
@@ -122,14 +122,14 @@ impl PyClassExchange {
 
     /// Occurrences of the words.
     #[getter]
-    fn counts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_slice(py, &self.inner.graph().tokens[..self.inner.graph().len()])
+    fn counts(&self) -> Array<u32> {
+        Array(self.inner.graph().tokens[..self.inner.graph().len()].to_vec())
     }
 
     /// Class of each word.
     #[getter]
-    fn classes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_slice(py, self.inner.classes())
+    fn classes(&self) -> Array<u32> {
+        Array(self.inner.classes().to_vec())
     }
 
     /// Merge the classes into a binary tree. Return the path of each class, a string of 0 and 1, and the change of the

@@ -10,8 +10,9 @@ use crate::machine::system::environment;
 use crate::machine::system::stop::Stopped;
 use crate::machine::system::testing::{count, is_forced, CodePath, PathCount};
 use crate::machine::system::threads;
+use crate::py::arrays::{Array, Table};
 use crate::py::stop::stop_of_call;
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
+use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::any::Any;
@@ -110,28 +111,26 @@ pub fn defect(payload: &(dyn Any + Send)) -> Error {
 }
 
 /// Allowed label sets: `sets` [sets, L] of bool, `of` [tokens] the set of each token.
-pub type PySupport<'py> = (PyReadonlyArray2<'py, bool>, PyReadonlyArray1<'py, u32>);
+pub type PySupport = (Table<bool>, Array<u32>);
 
-pub fn support(given: Option<PySupport<'_>>, tokens: usize, labels: usize) -> PyResult<Option<Support>> {
-    let Some((sets, of)) = given else { return Ok(None) };
-    let shape = sets.as_array().dim();
-    let (sets, of) = (sets.as_array().iter().copied().collect(), of.as_array().to_vec());
-    Ok(Some(Support::new(sets, shape, of, labels, tokens)?))
+pub fn support(given: Option<PySupport>, tokens: usize, labels: usize) -> PyResult<Option<Support>> {
+    let Some((Table(sets, [n, width]), of)) = given else { return Ok(None) };
+    Ok(Some(Support::new(sets, (n, width), of.0, labels, tokens)?))
 }
 
 /// Labels that may occur once: `group` [L], 2^32 - 1 for no group, and `begins` [L + 1, L], whether a span begins
 /// between two labels.
-pub type PyGroups<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray2<'py, bool>);
+pub type PyGroups = (Array<u32>, Table<bool>);
 
-pub fn groups((group, begins): PyGroups<'_>) -> Groups {
-    Groups { of: group.as_array().to_vec(), begins: begins.as_array().iter().copied().collect() }
+pub fn groups((group, begins): PyGroups) -> Groups {
+    Groups { of: group.0, begins: begins.0 }
 }
 
 /// Counts [N], scores [paths] and labels [sum of the paths' lengths].
-pub type PyLists<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<u16>>);
+pub type PyLists = (Array<u32>, Array<f64>, Array<u16>);
 
-pub fn lists(py: Python<'_>, found: decoding::lists::PathLists) -> PyLists<'_> {
-    (PyArray1::from_vec(py, found.counts), PyArray1::from_vec(py, found.scores), PyArray1::from_vec(py, found.labels))
+pub fn lists(found: decoding::lists::PathLists) -> PyLists {
+    (Array(found.counts), Array(found.scores), Array(found.labels))
 }
 
 /// Raise MemoryLimitError if `bytes` exceed the memory budget. `what` names the data and `remedy` the solution, for

@@ -4,9 +4,9 @@ use crate::error::Error;
 use crate::foreign::instances::Instances;
 use crate::foreign::names::Names;
 use crate::foreign::online::{CrfsuiteRule, Training};
+use crate::py::arrays::Array;
 use crate::py::common::run;
 use crate::py::encode::{items, PyDataset};
-use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use std::sync::RwLock;
@@ -76,25 +76,25 @@ impl PyInstances {
     }
 
     /// Number of items of each training sequence, or of each sequence of the holdout group.
-    fn lengths<'py>(&self, py: Python<'py>, holdout: i64, inside: bool) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    fn lengths(&self, holdout: i64, inside: bool) -> PyResult<Array<i64>> {
         let data = self.inner.read().map_err(|_| interrupted_append())?;
-        Ok(PyArray1::from_iter(py, data.chosen(holdout, inside).into_iter().map(|s| data.items(s).len() as i64)))
+        Ok(Array(data.chosen(holdout, inside).into_iter().map(|s| data.items(s).len() as i64).collect()))
     }
 
     /// Codes of the state features and transitions of the training sequences, and the number of features left out
     /// because their sum is below 0.
     #[allow(clippy::type_complexity)]
-    fn features<'py>(
+    fn features(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         holdout: i64,
         least: f64,
         states: bool,
         transitions: bool,
-    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, usize)> {
+    ) -> PyResult<(Array<i64>, Array<i64>, usize)> {
         let data = self.inner.read().map_err(|_| interrupted_append())?;
         let found = run(py, 1, || data.features(&data.chosen(holdout, false), least, states, transitions))??;
-        Ok((PyArray1::from_vec(py, found.node), PyArray1::from_vec(py, found.edge), found.negative))
+        Ok((Array(found.node), Array(found.edge), found.negative))
     }
 
     /// Dataset of the training sequences, or of those of the holdout group.
@@ -122,8 +122,8 @@ impl PyTraining {
         py: Python<'_>,
         data: Py<PyInstances>,
         holdout: i64,
-        node: PyReadonlyArray1<'_, i64>,
-        edge: PyReadonlyArray1<'_, i64>,
+        node: Array<i64>,
+        edge: Array<i64>,
         rule: &str,
         numbers: Vec<f64>,
     ) -> PyResult<PyTraining> {
@@ -142,13 +142,13 @@ impl PyTraining {
             let data = data.bind(py).get().inner.read().map_err(|_| interrupted_append())?;
             (data.chosen(holdout, false), data.labels.len(), data.vocab.len())
         };
-        let inner = Training::new(labels, attributes, node.as_slice()?, edge.as_slice()?, rule, variance)?;
+        let inner = Training::new(labels, attributes, &node.0, &edge.0, rule, variance)?;
         Ok(PyTraining { data, chosen, inner })
     }
 
     /// Take a step for each of these instances, in this order. Return the sum of their losses.
-    fn steps(&mut self, py: Python<'_>, order: PyReadonlyArray1<'_, i64>) -> PyResult<f64> {
-        let order = order.as_slice()?;
+    fn steps(&mut self, py: Python<'_>, order: Array<i64>) -> PyResult<f64> {
+        let order = order.0;
         if order.iter().any(|&i| i < 0 || i as usize >= self.chosen.len()) {
             return Err(Error::Value(format!("an instance outside the {} that there are", self.chosen.len())).into());
         }
@@ -157,7 +157,7 @@ impl PyTraining {
         let data = &*data;
         run(py, 1, || {
             let mut loss = 0.0;
-            for &i in order {
+            for &i in &order {
                 crate::machine::system::stop::check();
                 loss += inner.step(data, chosen[i as usize]);
             }
@@ -171,14 +171,14 @@ impl PyTraining {
     }
 
     /// Weights, state features first.
-    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.inner.w)
+    fn weights(&self) -> Array<f64> {
+        Array(self.inner.w.to_vec())
     }
 
     /// Averaged weights w - ws / c.
-    fn averaged<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+    fn averaged(&self) -> Array<f64> {
         let of = &self.inner;
-        PyArray1::from_iter(py, of.w.iter().zip(&of.sums).map(|(w, sum)| w - sum / of.count))
+        Array(of.w.iter().zip(&of.sums).map(|(w, sum)| w - sum / of.count).collect())
     }
 
     /// Learning rate of the last step, and number of steps.

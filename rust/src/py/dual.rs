@@ -3,11 +3,11 @@
 use crate::error::Error;
 use crate::learners::dual::{bounds, Block, BoundTerms, Dual, DualState};
 use crate::machine::system::paged::Pages;
+use crate::py::arrays::Array;
 use crate::py::common::{guard, run};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
-use crate::py::options::{self, listed, PyLimits};
-use numpy::{PyArray1, PyReadonlyArray1};
+use crate::py::options::{self, PyLimits};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -18,8 +18,7 @@ pub struct PyDual {
 }
 
 /// Weights, marginals, pair sums, three numbers per sentence [N, 3], epochs.
-type Parts<'py> =
-    (Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f64>>, u64);
+type Parts = (Array<f32>, Array<f32>, Array<f32>, Array<f64>, u64);
 
 #[pymethods]
 impl PyDual {
@@ -30,14 +29,14 @@ impl PyDual {
         dataset: &PyDataset,
         layout: &PyLayout,
         l2: f64,
-        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        sample_weight: Option<Array<f64>>,
         limits: Option<&PyLimits>,
         sweeps: usize,
         folder: Option<PathBuf>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
-        let weights = listed(sample_weight);
+        let limits = options::limits(limits, data.tokens(), layout.labels)?;
+        let weights = sample_weight.unwrap_or_default().0;
         let mut inner = run(py, 0, || Dual::new(data, layout, l2, weights, &limits, folder.map(Pages::new)))??;
         inner.set_sweeps(sweeps);
         Ok(PyDual { inner })
@@ -95,22 +94,22 @@ impl PyDual {
     }
 
     /// Current weights, one per feature.
-    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        Ok(PyArray1::from_vec(py, guard(|| Ok(self.inner.weights()))?))
+    fn weights(&self) -> PyResult<Array<f64>> {
+        Ok(Array(guard(|| Ok(self.inner.weights()))?))
     }
 
     /// Replace the weights, one per feature. The dual point is unchanged.
-    fn set_weights(&mut self, weights: PyReadonlyArray1<'_, f64>) -> PyResult<()> {
-        let (inner, weights) = (&mut self.inner, weights.as_array());
-        guard(|| Ok(inner.set_weights(&weights.to_vec())?))
+    fn set_weights(&mut self, weights: Array<f64>) -> PyResult<()> {
+        let inner = &mut self.inner;
+        guard(|| Ok(inner.set_weights(&weights.0)?))
     }
 
     /// (loss, divergence, slack, [features] observed minus expected), in double precision and without the penalty. The
     /// loss is NaN if a sentence is out of range.
     #[pyo3(signature = (n_jobs = 0))]
-    fn terms<'py>(&self, py: Python<'py>, n_jobs: usize) -> PyResult<(f64, f64, f64, Bound<'py, PyArray1<f64>>)> {
+    fn terms(&self, py: Python<'_>, n_jobs: usize) -> PyResult<(f64, f64, f64, Array<f64>)> {
         let terms = run(py, n_jobs, || self.inner.terms())?;
-        Ok((terms.loss, terms.divergence, terms.slack, PyArray1::from_vec(py, terms.observed)))
+        Ok((terms.loss, terms.divergence, terms.slack, Array(terms.observed)))
     }
 
     /// Loss of the current weights in single precision, without the penalty. NaN if a sentence is out of range.
@@ -120,33 +119,27 @@ impl PyDual {
     }
 
     /// State from which training resumes bit for bit.
-    fn state<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
+    fn state(&self) -> PyResult<Parts> {
         let state = guard(|| Ok(self.inner.state()))?;
         let blocks = state.blocks.iter().flat_map(|b| [b.distance, b.kappa, f64::from(b.visits)]);
-        Ok((
-            PyArray1::from_vec(py, state.weights),
-            PyArray1::from_vec(py, state.nodes),
-            PyArray1::from_vec(py, state.pairs),
-            PyArray1::from_vec(py, blocks.collect()),
-            state.epochs,
-        ))
+        Ok((Array(state.weights), Array(state.nodes), Array(state.pairs), Array(blocks.collect()), state.epochs))
     }
 
     /// Resume from a state.
     fn restore(
         &mut self,
-        weights: PyReadonlyArray1<'_, f32>,
-        nodes: PyReadonlyArray1<'_, f32>,
-        pairs: PyReadonlyArray1<'_, f32>,
-        blocks: PyReadonlyArray1<'_, f64>,
+        weights: Array<f32>,
+        nodes: Array<f32>,
+        pairs: Array<f32>,
+        blocks: Array<f64>,
         epochs: u64,
     ) -> PyResult<()> {
         let block = |b: &[f64]| Block { distance: b[0], kappa: b[1], visits: b[2] as u32 };
         let state = DualState {
-            weights: weights.as_array().to_vec(),
-            nodes: nodes.as_array().to_vec(),
-            pairs: pairs.as_array().to_vec(),
-            blocks: blocks.as_array().to_vec().chunks_exact(3).map(block).collect(),
+            weights: weights.0,
+            nodes: nodes.0,
+            pairs: pairs.0,
+            blocks: blocks.0.chunks_exact(3).map(block).collect(),
             epochs,
         };
         let inner = &mut self.inner;
@@ -157,14 +150,14 @@ impl PyDual {
 /// (P, D) of weights and a penalty, from the terms of all sentences as `Dual.terms` returns them.
 #[pyfunction]
 fn dual_bounds(
-    w: PyReadonlyArray1<'_, f64>,
+    w: Array<f64>,
     l2: f64,
     loss: f64,
     divergence: f64,
     slack: f64,
-    observed: PyReadonlyArray1<'_, f64>,
+    observed: Array<f64>,
 ) -> PyResult<(f64, f64)> {
-    let (w, observed) = (w.as_array().to_vec(), observed.as_array().to_vec());
+    let (w, observed) = (w.0, observed.0);
     if w.len() != observed.len() {
         return Err(Error::Value(format!("{} weights and {} sums of features", w.len(), observed.len())).into());
     }

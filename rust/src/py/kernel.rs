@@ -6,28 +6,28 @@ use crate::error::Error;
 use crate::learners::online::kernel::{DualOptions, KernelPerceptron};
 use crate::learners::svm::kernel::KernelSpace;
 use crate::learners::svm::Solver;
+use crate::py::arrays::{Array, Table};
 use crate::py::common::{self, run, support, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
-use crate::py::options::{self, array, epoch_sums, keep_exception, listed, number, raised, PyEpochs, PyLimits, Raised};
+use crate::py::options::{self, array, epoch_sums, keep_exception, number, raised, PyEpochs, PyLimits, Raised};
 use crate::py::scorer::PyScorer;
 use crate::py::svm::{self, progress_dict, read_weights, write_weights, PyMargins};
 use crate::scores::kernel::rows::Distinct;
 use crate::scores::kernel::table::Betas;
 use crate::scores::kernel::{Form, Kernel, KernelKind};
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 
 /// A block of rows as (ptr, ids, values).
-type PyBlock<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
+type PyBlock = (Array<u64>, Array<u32>, Array<f64>);
 
-fn to_block<'py>(py: Python<'py>, rows: &Csr) -> PyBlock<'py> {
+fn to_block(rows: &Csr) -> PyBlock {
     (
-        PyArray1::from_vec(py, rows.ptr.iter().map(|&p| p as u64).collect()),
-        PyArray1::from_slice(py, &rows.ids),
-        PyArray1::from_vec(py, (0..rows.ids.len()).map(|at| f64::from(rows.value(at))).collect()),
+        Array(rows.ptr.iter().map(|&p| p as u64).collect()),
+        Array(rows.ids.to_vec()),
+        Array((0..rows.ids.len()).map(|at| f64::from(rows.value(at))).collect()),
     )
 }
 
@@ -78,21 +78,16 @@ impl PyKernel {
 
 /// Values of a kernel function for two blocks: [rows, rows].
 fn values(py: Python<'_>, function: &Py<PyAny>, a: &Csr, b: &Csr) -> PyResult<Vec<f64>> {
-    let result = function.call1(py, (to_block(py, a), to_block(py, b)))?;
-    let values = result.extract::<PyReadonlyArray2<'_, f64>>(py).map_err(|_| {
+    let result = function.call1(py, (to_block(a), to_block(b)))?;
+    let values = result.extract::<Table<f64>>(py).map_err(|_| {
         Error::Value("the kernel function gave no array of float64 of two dimensions; return one [rows, rows]".into())
     })?;
-    let (values, wanted) = (values.as_array(), (a.rows(), b.rows()));
-    if values.dim() != wanted {
-        return Err(Error::Value(format!(
-            "the kernel function gave an array of shape {:?} for {} and {} tokens",
-            values.dim(),
-            wanted.0,
-            wanted.1
-        ))
-        .into());
+    let (Table(values, [m, n]), rows) = (values, [a.rows(), b.rows()]);
+    if [m, n] != rows {
+        let message = format!("an array of shape ({m}, {n}) for {} and {} tokens", rows[0], rows[1]);
+        return Err(Error::Value(format!("the kernel function gave {message}")).into());
     }
-    Ok(values.iter().copied().collect())
+    Ok(values)
 }
 
 /// The dual perceptron and its training set.
@@ -114,14 +109,14 @@ impl PyKernelPerceptron {
         epochs: Option<&PyEpochs>,
         budget: Option<usize>,
         limits: Option<&PyLimits>,
-        sample_weight: Option<PyReadonlyArray1<'_, f32>>,
+        sample_weight: Option<Array<f32>>,
     ) -> PyResult<Self> {
         let (data, layout, slot) = (dataset.inner.clone(), layout.inner.clone(), Raised::default());
         let options = DualOptions {
             epochs: PyEpochs::of(epochs),
             budget,
-            sample_weight: listed(sample_weight),
-            limits: options::limits(py, limits, data.tokens(), layout.labels)?,
+            sample_weight: sample_weight.unwrap_or_default().0,
+            limits: options::limits(limits, data.tokens(), layout.labels)?,
             form: kernel.form,
             bytes: kernel.bytes,
         };
@@ -135,12 +130,8 @@ impl PyKernelPerceptron {
 
     /// Run one pass over the training set, or over the sentences of `order`. Return sums over its steps.
     #[pyo3(signature = (order = None))]
-    fn epoch<'py>(
-        &mut self,
-        py: Python<'py>,
-        order: Option<PyReadonlyArray1<'_, u32>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let order = order.map(|o| o.as_array().to_vec());
+    fn epoch<'py>(&mut self, py: Python<'py>, order: Option<Array<u32>>) -> PyResult<Bound<'py, PyDict>> {
+        let order = order.map(|array| array.0);
         let inner = &mut self.inner;
         let tally = run(py, 1, || inner.epoch(order))?;
         epoch_sums(py, tally, &self.raised)
@@ -148,9 +139,9 @@ impl PyKernelPerceptron {
 
     /// Weights of the layout's features, then beta [distinct tokens, L]: current values, or averages over all steps.
     #[pyo3(signature = (averaged = true))]
-    fn weights<'py>(&self, py: Python<'py>, averaged: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn weights(&self, py: Python<'_>, averaged: bool) -> PyResult<Array<f64>> {
         let weights = run(py, 1, || self.inner.weights(averaged).map(|w| w.flat(&self.inner.table.layout)))??;
-        Ok(PyArray1::from_vec(py, weights))
+        Ok(Array(weights))
     }
 
     /// Number of epochs so far.
@@ -165,7 +156,7 @@ impl PyKernelPerceptron {
         let (sums, clock, epochs) = self.inner.state();
         write_weights(&out, "", table.weights.clone())?;
         write_weights(&out, "sums.", sums.clone())?;
-        out.set_item("kept", PyArray1::from_slice(py, table.kept()))?;
+        out.set_item("kept", Array(table.kept().to_vec()))?;
         out.set_item("steps", clock)?;
         out.set_item("epochs", epochs)?;
         Ok(out)
@@ -211,11 +202,11 @@ impl PyKernelSvm {
         kernel: &PyKernel,
         margins: Option<&PyMargins>,
         limits: Option<&PyLimits>,
-        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        sample_weight: Option<Array<f64>>,
         n_jobs: usize,
     ) -> PyResult<Self> {
         let (data, layout, slot) = (dataset.inner.clone(), layout.inner.clone(), Raised::default());
-        let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
+        let limits = options::limits(limits, data.tokens(), layout.labels)?;
         limits.refuse_once()?;
         let options = PyMargins::options(margins, sample_weight)?;
         let (labels, form, bytes) = (layout.labels, kernel.form, kernel.bytes);
@@ -251,9 +242,9 @@ impl PyKernelSvm {
     }
 
     /// Weights of the layout's features, then beta [distinct tokens, L].
-    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn weights(&self, py: Python<'_>) -> PyResult<Array<f64>> {
         let table = &self.inner.space.table;
-        Ok(PyArray1::from_vec(py, run(py, 1, || table.weights.flat(&table.layout))?))
+        Ok(Array(run(py, 1, || table.weights.flat(&table.layout))?))
     }
 
     /// Number of epochs so far.
@@ -287,7 +278,7 @@ impl PyKernelScorer {
 
 fn take<'py, T: numpy::Element + Clone>(arrays: &Bound<'py, PyDict>, name: &str) -> PyResult<Vec<T>> {
     let item = arrays.get_item(name)?.ok_or_else(|| Error::ModelFile(format!("array {name:?} is missing")))?;
-    Ok(item.extract::<PyReadonlyArray1<'py, T>>()?.as_array().to_vec())
+    Ok(item.extract::<Array<T>>()?.0)
 }
 
 #[pymethods]
@@ -328,11 +319,11 @@ impl PyKernelScorer {
         base: &PyScorer,
         kernel: &PyKernel,
         dataset: &PyDataset,
-        beta: PyReadonlyArray1<'_, f64>,
+        beta: Array<f64>,
     ) -> PyResult<Self> {
         let (slot, form) = (Raised::default(), kernel.form);
         let kernel = kernel.kernel(py, &slot)?;
-        let (data, beta) = (dataset.inner.clone(), beta.as_array().to_vec());
+        let (data, beta) = (dataset.inner.clone(), beta.0);
         let (frame, attributes) = frame(base);
         let inner = run(py, 1, || {
             let (distinct, l) = (Distinct::new(data.node.csr()), frame.labels);
@@ -364,12 +355,12 @@ impl PyKernelScorer {
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (out, t) = (PyDict::new(py), &self.inner.tokens);
         let wide = |values: &[f32]| values.iter().map(|&v| f64::from(v)).collect::<Vec<f64>>();
-        out.set_item("support.ptr", PyArray1::from_vec(py, t.rows.ptr.iter().map(|&p| p as u32).collect()))?;
-        out.set_item("support.ids", PyArray1::from_slice(py, &t.rows.ids))?;
-        out.set_item("support.values", PyArray1::from_vec(py, wide(&t.rows.values)))?;
-        out.set_item("beta.ptr", PyArray1::from_slice(py, &t.beta_ptr))?;
-        out.set_item("beta.label", PyArray1::from_vec(py, t.beta_label.iter().map(|&y| u32::from(y)).collect()))?;
-        out.set_item("beta.value", PyArray1::from_slice(py, &t.beta))?;
+        out.set_item("support.ptr", Array(t.rows.ptr.iter().map(|&p| p as u32).collect()))?;
+        out.set_item("support.ids", Array(t.rows.ids.to_vec()))?;
+        out.set_item("support.values", Array(wide(&t.rows.values)))?;
+        out.set_item("beta.ptr", Array(t.beta_ptr.to_vec()))?;
+        out.set_item("beta.label", Array(t.beta_label.iter().map(|&y| u32::from(y)).collect()))?;
+        out.set_item("beta.value", Array(t.beta.to_vec()))?;
         Ok(out)
     }
 
@@ -386,48 +377,42 @@ impl PyKernelScorer {
 
     /// Node scores of each token, starts and ends included: [tokens, L].
     #[pyo3(signature = (dataset, *, n_jobs = 0))]
-    fn node_scores<'py>(
-        &self,
-        py: Python<'py>,
-        dataset: &PyDataset,
-        n_jobs: usize,
-    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        use numpy::PyArrayMethods;
+    fn node_scores(&self, py: Python<'_>, dataset: &PyDataset, n_jobs: usize) -> PyResult<Table<f32>> {
         let data = &dataset.inner;
         let nodes = run(py, n_jobs, || self.inner.nodes(data))?;
-        PyArray1::from_vec(py, self.done(nodes)?).reshape([data.tokens(), self.inner.labels()])
+        Ok(Table(self.done(nodes)?, [data.tokens(), self.inner.labels()]))
     }
 
     /// Best path of each sentence, one label id per token: [tokens].
     #[pyo3(signature = (dataset, *, allowed = None, n_jobs = 0))]
-    fn viterbi<'py>(
+    fn viterbi(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         dataset: &PyDataset,
-        allowed: Option<PySupport<'_>>,
+        allowed: Option<PySupport>,
         n_jobs: usize,
-    ) -> PyResult<Bound<'py, PyArray1<u16>>> {
+    ) -> PyResult<Array<u16>> {
         let data = &dataset.inner;
         let support = support(allowed, data.tokens(), self.inner.labels())?;
         let found = run(py, n_jobs, || self.inner.lists(data, support.as_ref(), 1))?;
-        Ok(PyArray1::from_vec(py, self.done(found)?.labels))
+        Ok(Array(self.done(found)?.labels))
     }
 
     /// The k best paths of each sentence: the number per sentence [N], their scores, their labels concatenated.
     #[pyo3(signature = (dataset, k, *, allowed = None, n_jobs = 0))]
-    fn kbest<'py>(
+    fn kbest(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         dataset: &PyDataset,
         k: usize,
-        allowed: Option<PySupport<'_>>,
+        allowed: Option<PySupport>,
         n_jobs: usize,
-    ) -> PyResult<PyLists<'py>> {
+    ) -> PyResult<PyLists> {
         let data = &dataset.inner;
         let support = support(allowed, data.tokens(), self.inner.labels())?;
         let found = run(py, n_jobs, || self.inner.lists(data, support.as_ref(), k))?;
         let found = self.done(found)?;
-        Ok(common::lists(py, found))
+        Ok(common::lists(found))
     }
 }
 

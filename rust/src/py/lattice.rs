@@ -7,27 +7,27 @@ use crate::chain::viterbi::kbest;
 use crate::chain::lattice::Scores;
 use crate::error::{Error, Result};
 use crate::machine::system::budget;
+use crate::py::arrays::{Array, Table};
 use crate::py::common::run;
-use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyReadonlyArrayDyn};
+use numpy::{PyArray1, PyArray3, PyArrayMethods, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
 
 /// Node scores [T, L] and edge scores [L, L] or [T, L, L], checked against each other.
 pub fn scores(
-    node: &PyReadonlyArray2<'_, f64>,
+    Table(node, [t, l]): Table<f64>,
     edge: &PyReadonlyArrayDyn<'_, f64>,
 ) -> Result<(usize, Vec<f64>, Vec<f64>)> {
-    let (t, l) = node.as_array().dim();
     let shape = edge.as_array().shape().to_vec();
     if l == 0 || (shape != [l, l] && shape != [t, l, l]) {
         return Err(Error::Value(format!(
             "node scores of shape [{t}, {l}] need edge scores of shape [{l}, {l}] or [{t}, {l}, {l}], got {shape:?}"
         )));
     }
-    let (node, edge) = (node.as_array(), edge.as_array());
-    if node.iter().chain(edge.iter()).any(|x| x.is_nan() || *x == f64::INFINITY) {
+    let edge: Vec<f64> = edge.as_array().iter().copied().collect();
+    if node.iter().chain(&edge).any(|x| x.is_nan() || *x == f64::INFINITY) {
         return Err(Error::Value("a score is NaN or +infinity; scores are finite, or -infinity to forbid".into()));
     }
-    Ok((l, node.iter().copied().collect(), edge.iter().copied().collect()))
+    Ok((l, node, edge))
 }
 
 fn no_path() -> Error {
@@ -39,10 +39,10 @@ fn no_path() -> Error {
 #[allow(clippy::type_complexity)]
 fn chain_marginals<'py>(
     py: Python<'py>,
-    node: PyReadonlyArray2<'_, f64>,
+    node: Table<f64>,
     edge: PyReadonlyArrayDyn<'_, f64>,
-) -> PyResult<(f64, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray3<f64>>)> {
-    let (l, node, edge) = scores(&node, &edge)?;
+) -> PyResult<(f64, Table<f64>, Bound<'py, PyArray3<f64>>)> {
+    let (l, node, edge) = scores(node, &edge)?;
     let n = node.len() / l;
     let (log_z, p, pairs) = run(py, 1, || {
         let scores = Scores { labels: l, node: &node, edge: &edge };
@@ -59,51 +59,38 @@ fn chain_marginals<'py>(
     if log_z == f64::NEG_INFINITY {
         return Err(no_path().into());
     }
-    Ok((log_z, PyArray1::from_vec(py, p).reshape([n, l])?, PyArray1::from_vec(py, pairs).reshape([n, l, l])?))
+    Ok((log_z, Table(p, [n, l]), PyArray1::from_vec(py, pairs).reshape([n, l, l])?))
 }
 
 /// log Z alone.
 #[pyfunction]
-fn chain_log_partition(
-    py: Python<'_>,
-    node: PyReadonlyArray2<'_, f64>,
-    edge: PyReadonlyArrayDyn<'_, f64>,
-) -> PyResult<f64> {
-    let (l, node, edge) = scores(&node, &edge)?;
+fn chain_log_partition(py: Python<'_>, node: Table<f64>, edge: PyReadonlyArrayDyn<'_, f64>) -> PyResult<f64> {
+    let (l, node, edge) = scores(node, &edge)?;
     run(py, 1, || Trellis::default().forward(&Scores { labels: l, node: &node, edge: &edge }))
 }
 
 /// Best path [T] and its score. Ties go to the lower label.
 #[pyfunction]
-fn chain_viterbi<'py>(
-    py: Python<'py>,
-    node: PyReadonlyArray2<'_, f64>,
-    edge: PyReadonlyArrayDyn<'_, f64>,
-) -> PyResult<(f64, Bound<'py, PyArray1<u16>>)> {
-    let (l, node, edge) = scores(&node, &edge)?;
+fn chain_viterbi(py: Python<'_>, node: Table<f64>, edge: PyReadonlyArrayDyn<'_, f64>) -> PyResult<(f64, Array<u16>)> {
+    let (l, node, edge) = scores(node, &edge)?;
     let mut path = Vec::new();
     let score = run(py, 1, || Viterbi64::default().run(&Scores { labels: l, node: &node, edge: &edge }, &mut path))?;
     if score == f64::NEG_INFINITY {
         return Err(no_path().into());
     }
-    Ok((score, PyArray1::from_vec(py, path)))
+    Ok((score, Array(path)))
 }
 
-type Ranked<'py> = (f64, Bound<'py, PyArray1<u16>>);
+type Ranked = (f64, Array<u16>);
 
 /// The k best paths of one sentence as (score, labels [T]), best first, or all paths if fewer are allowed.
 #[pyfunction]
-fn chain_kbest<'py>(
-    py: Python<'py>,
-    node: PyReadonlyArray2<'_, f64>,
-    edge: PyReadonlyArrayDyn<'_, f64>,
-    k: usize,
-) -> PyResult<Vec<Ranked<'py>>> {
-    let (l, node, edge) = scores(&node, &edge)?;
+fn chain_kbest(py: Python<'_>, node: Table<f64>, edge: PyReadonlyArrayDyn<'_, f64>, k: usize) -> PyResult<Vec<Ranked>> {
+    let (l, node, edge) = scores(node, &edge)?;
     let what = format!("a list of {k} paths");
     budget::claim(&what, kbest::bytes(l, node.len() / l, k), "use a smaller k")?;
     let found = run(py, 1, || kbest::kbest(&Scores { labels: l, node: &node, edge: &edge }, k))?;
-    Ok(found.into_iter().map(|(score, path)| (score, PyArray1::from_vec(py, path))).collect())
+    Ok(found.into_iter().map(|(score, path)| (score, Array(path))).collect())
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

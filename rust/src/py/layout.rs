@@ -3,9 +3,9 @@
 use crate::dataset::growth;
 use crate::dataset::layout::{Choice, Layout, LayoutArrays};
 use crate::error::Error;
+use crate::py::arrays::Array;
 use crate::py::common::{guard, run_of};
 use crate::py::encode::PyDataset;
-use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl PyLayout {
     fn from_arrays(n_attributes: usize, n_labels: usize, arrays: &Bound<'_, PyDict>) -> PyResult<PyLayout> {
         fn take<'py, T: numpy::Element + Clone>(arrays: &Bound<'py, PyDict>, name: &str) -> PyResult<Vec<T>> {
             let item = arrays.get_item(name)?.ok_or_else(|| Error::Value(format!("array {name:?} is missing")))?;
-            Ok(item.extract::<PyReadonlyArray1<'py, T>>()?.as_array().to_vec())
+            Ok(item.extract::<Array<T>>()?.0)
         }
         let arrays = LayoutArrays {
             labels: n_labels,
@@ -60,38 +60,34 @@ impl PyLayout {
 
     /// Return the layout with the features of both, and the position in it of each feature of this one. The other
     /// layout has the attributes and labels of this one under the same numbers, and may have more.
-    fn united<'py>(&self, py: Python<'py>, other: &PyLayout) -> PyResult<(PyLayout, Bound<'py, PyArray1<i64>>)> {
+    fn united(&self, py: Python<'_>, other: &PyLayout) -> PyResult<(PyLayout, Array<i64>)> {
         let steps = 10 * (self.inner.len() + other.inner.len() + other.inner.attributes);
         let (layout, places) = run_of(py, 1, steps, || growth::united(&self.inner, &other.inner))??;
-        Ok((PyLayout { inner: Arc::new(layout) }, PyArray1::from_vec(py, places)))
+        Ok((PyLayout { inner: Arc::new(layout) }, Array(places)))
     }
 
     /// Return the part of the layout that these sentences use, the sentences with the attribute numbers of that part,
     /// and the position of each of its features in the whole layout. None if tokens have vectors.
     #[allow(clippy::type_complexity)]
-    fn narrowed<'py>(
-        &self,
-        py: Python<'py>,
-        dataset: &PyDataset,
-    ) -> PyResult<Option<(PyLayout, PyDataset, Bound<'py, PyArray1<i64>>)>> {
+    fn narrowed(&self, py: Python<'_>, dataset: &PyDataset) -> PyResult<Option<(PyLayout, PyDataset, Array<i64>)>> {
         let data = &dataset.inner;
         let steps = 200 * data.node.sparse().ids.len() + 10 * data.tokens();
         let found = run_of(py, 1, steps, || growth::narrowed(&self.inner, data))??;
         Ok(found.map(|(layout, data, places)| {
-            (PyLayout { inner: Arc::new(layout) }, PyDataset { inner: data.into() }, PyArray1::from_vec(py, places))
+            (PyLayout { inner: Arc::new(layout) }, PyDataset { inner: data.into() }, Array(places))
         }))
     }
 
     /// Arrays of the layout.
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (out, l) = (PyDict::new(py), &self.inner);
-        out.set_item("node_ptr", PyArray1::from_slice(py, &l.node_ptr))?;
-        out.set_item("node_label", PyArray1::from_slice(py, &l.node_label))?;
-        out.set_item("edges", PyArray1::from_slice(py, &l.edges))?;
-        out.set_item("starts", PyArray1::from_slice(py, &l.starts))?;
-        out.set_item("ends", PyArray1::from_slice(py, &l.ends))?;
-        out.set_item("pair_ptr", PyArray1::from_slice(py, &l.pair_ptr))?;
-        out.set_item("pair", PyArray1::from_slice(py, &l.pair))?;
+        out.set_item("node_ptr", Array(l.node_ptr.to_vec()))?;
+        out.set_item("node_label", Array(l.node_label.to_vec()))?;
+        out.set_item("edges", Array(l.edges.to_vec()))?;
+        out.set_item("starts", Array(l.starts.to_vec()))?;
+        out.set_item("ends", Array(l.ends.to_vec()))?;
+        out.set_item("pair_ptr", Array(l.pair_ptr.to_vec()))?;
+        out.set_item("pair", Array(l.pair.to_vec()))?;
         Ok(out)
     }
 

@@ -7,10 +7,10 @@ use crate::foreign::writer::{write_model, Weighted};
 use crate::machine::system::budget;
 use crate::machine::system::pages::{LargePages, LARGE};
 use crate::machine::system::threads;
+use crate::py::arrays::{Array, Table};
 use crate::py::common::{guard, run};
 use crate::py::encode::{items, GcPause};
 use crate::py::file::opened;
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyString};
@@ -76,10 +76,10 @@ impl PyLcrf {
 }
 
 /// Codes and weights of features.
-type FeatureArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>);
+type FeatureArrays = (Array<i64>, Array<f64>);
 
-fn feature_arrays(py: Python<'_>, of: Listed) -> FeatureArrays<'_> {
-    (PyArray1::from_vec(py, of.codes), PyArray1::from_vec(py, of.weights))
+fn feature_arrays(of: Listed) -> FeatureArrays {
+    (Array(of.codes), Array(of.weights))
 }
 
 /// Bytes of names. `raw` converts a name that is not plain text to bytes.
@@ -102,13 +102,13 @@ fn crfsuite_model_bytes<'py>(
     py: Python<'py>,
     labels: &Bound<'py, PyList>,
     attributes: &Bound<'py, PyList>,
-    node: (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>),
-    edge: (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>),
+    node: (Array<i64>, Array<f64>),
+    edge: (Array<i64>, Array<f64>),
     raw: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let (labels, attributes) = (names_of(labels, raw)?, names_of(attributes, raw)?);
-    let node = Weighted { codes: node.0.as_slice()?, weights: node.1.as_slice()? };
-    let edge = Weighted { codes: edge.0.as_slice()?, weights: edge.1.as_slice()? };
+    let node = Weighted { codes: &node.0 .0, weights: &node.1 .0 };
+    let edge = Weighted { codes: &edge.0 .0, weights: &edge.1 .0 };
     let bytes = run(py, 1, || write_model(&labels, &attributes, node, edge))??;
     Ok(PyBytes::new(py, &bytes))
 }
@@ -157,7 +157,7 @@ impl PyLcrf {
         &self,
         py: Python<'py>,
         decode: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyList>, FeatureArrays<'py>, FeatureArrays<'py>)> {
+    ) -> PyResult<(Bound<'py, PyList>, FeatureArrays, FeatureArrays)> {
         let (node, edge) = run(py, 1, || self.inner.whole())??;
         let _gc_pause = GcPause::new(py);
         let texts = PyList::empty(py);
@@ -167,7 +167,7 @@ impl PyLcrf {
                 _ => texts.append(decode.call1((PyBytes::new(py, name),))?)?,
             }
         }
-        Ok((texts, feature_arrays(py, node), feature_arrays(py, edge)))
+        Ok((texts, feature_arrays(node), feature_arrays(edge)))
     }
 
     /// Return the labels of a sequence.
@@ -227,11 +227,7 @@ impl PyLcrf {
 
     /// Node scores [T, L], log Z and marginals [T, L] of a sequence.
     #[allow(clippy::type_complexity)]
-    fn marginals<'py>(
-        &self,
-        py: Python<'py>,
-        sequence: &Bound<'_, PySequence>,
-    ) -> PyResult<(Bound<'py, PyArray2<f64>>, f64, Bound<'py, PyArray2<f64>>)> {
+    fn marginals(&self, py: Python<'_>, sequence: &Bound<'_, PySequence>) -> PyResult<(Table<f64>, f64, Table<f64>)> {
         let names = &sequence.get().names;
         let mut work = LcrfWork::default();
         let sums = || {
@@ -243,13 +239,13 @@ impl PyLcrf {
             false => guard(|| Ok(py.detach::<Result<_>, _>(sums)?))?,
         };
         let shape = [names.items.len(), self.inner.n_labels()];
-        Ok((PyArray1::from_vec(py, work.node).reshape(shape)?, log_z, PyArray1::from_vec(py, p).reshape(shape)?))
+        Ok((Table(work.node, shape), log_z, Table(p, shape)))
     }
 
     /// Transitions [L, L].
-    fn edge<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    fn edge(&self) -> Table<f64> {
         let l = self.inner.n_labels();
-        PyArray1::from_slice(py, self.inner.edge()).reshape([l, l])
+        Table(self.inner.edge().to_vec(), [l, l])
     }
 }
 

@@ -6,6 +6,7 @@ use crate::decoding::lookback::{self, Decoder, LookbackSearch};
 use crate::error::Error;
 use crate::learners::online::lookback::Learner;
 use crate::machine::simd::Lane;
+use crate::py::arrays::{Array, Table};
 use crate::py::common::{self, groups, guard, run, support, PyGroups, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
@@ -13,14 +14,13 @@ use crate::py::online;
 use crate::py::options::{self, epoch_sums, PyEntities, PyEpochs, PyLimits, PyRule, Raised};
 use crate::py::scorer::PyScorer;
 use crate::scores::document::Words;
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// Word of each token [tokens] and first sentence of each document.
-type PyWords<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>);
+type PyWords = (Array<u32>, Array<u32>);
 /// Words of the first document and how often each label was assigned to them before: [n], [n, L].
-type PyBefore<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray2<'py, f32>);
+type PyBefore = (Array<u32>, Table<f32>);
 
 /// Set of features on labels further back.
 #[pyclass(name = "LookbackSpec", module = "tagwise._core", frozen)]
@@ -45,23 +45,21 @@ impl PyLookbackSpec {
 }
 
 fn words(
-    given: Option<PyWords<'_>>,
-    before: Option<PyBefore<'_>>,
+    given: Option<PyWords>,
+    before: Option<PyBefore>,
     dataset: &PyDataset,
     terms: &Lookback,
 ) -> PyResult<Option<Words>> {
     let Some((word, starts)) = given else { return Ok(None) };
-    let (word, starts) = (word.as_array().to_vec(), starts.as_array().to_vec());
+    let (word, starts) = (word.0, starts.0);
     let mut words = guard(|| Words::new(&dataset.inner, &word, &starts).map_err(Into::into))?;
     if let Some((known, counts)) = before {
-        let shape = counts.as_array().dim();
-        if shape != (known.as_array().len(), terms.labels) {
+        let Table(counts, shape) = counts;
+        if shape != [known.0.len(), terms.labels] {
             return Err(Error::Value(format!("counts of shape {shape:?} for {} labels", terms.labels)).into());
         }
-        let counts: Vec<f32> = counts.as_array().iter().copied().collect();
-        let known = known.as_array().to_vec();
         guard(|| {
-            words.set_earlier_counts(&word, &known, &counts, terms.labels, &dataset.inner);
+            words.set_earlier_counts(&word, &known.0, &counts, terms.labels, &dataset.inner);
             Ok(())
         })?;
     }
@@ -78,8 +76,8 @@ pub struct PyHistoryScorer {
 #[pymethods]
 impl PyHistoryScorer {
     #[new]
-    fn new(terms: &PyLookbackSpec, weights: PyReadonlyArray1<'_, f32>) -> PyResult<Self> {
-        let weights = weights.as_array().to_vec();
+    fn new(terms: &PyLookbackSpec, weights: Array<f32>) -> PyResult<Self> {
+        let weights = weights.0;
         if weights.len() != terms.inner.len() || weights.iter().any(|x| !x.is_finite()) {
             let (want, got) = (terms.inner.len(), weights.len());
             return Err(Error::ModelFile(format!("history needs {want} finite weights, got {got}")).into());
@@ -89,18 +87,18 @@ impl PyHistoryScorer {
 
     /// The k best paths of each sentence: the number per sentence [N], their scores, their labels concatenated.
     #[pyo3(signature = (scorer, dataset, k = 1, *, beam = None, words = None, before = None, allowed = None, n_jobs = 0))]
-    fn kbest<'py>(
+    fn kbest(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         scorer: &PyScorer,
         dataset: &PyDataset,
         k: usize,
         beam: Option<usize>,
-        words: Option<PyWords<'_>>,
-        before: Option<PyBefore<'_>>,
-        allowed: Option<PySupport<'_>>,
+        words: Option<PyWords>,
+        before: Option<PyBefore>,
+        allowed: Option<PySupport>,
         n_jobs: usize,
-    ) -> PyResult<PyLists<'py>> {
+    ) -> PyResult<PyLists> {
         let (data, l) = (&dataset.inner, self.terms.labels);
         if scorer.inner.layout().labels != l {
             return Err(Error::Value("the scorer has another number of labels than the terms".into()).into());
@@ -121,7 +119,7 @@ impl PyHistoryScorer {
             decoder,
         };
         let found = run(py, n_jobs, || lookback::tag(&job))??;
-        Ok(common::lists(py, found))
+        Ok(common::lists(found))
     }
 }
 
@@ -142,17 +140,17 @@ impl PyHistoryOnline {
         layout: &PyLayout,
         terms: &PyLookbackSpec,
         rule: &PyRule,
-        words: Option<PyWords<'_>>,
+        words: Option<PyWords>,
         epochs: Option<&PyEpochs>,
         limits: Option<&PyLimits>,
-        sample_weight: Option<PyReadonlyArray1<'_, f32>>,
+        sample_weight: Option<Array<f32>>,
     ) -> PyResult<Self> {
         let (data, layout, raised) = (dataset.inner.clone(), layout.inner.clone(), Raised::default());
         let terms = terms.inner;
         if terms.labels != layout.labels {
             return Err(Error::Value("the layout has another number of labels than the terms".into()).into());
         }
-        let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
+        let limits = options::limits(limits, data.tokens(), layout.labels)?;
         let options = rule.options(py, &raised, epochs, limits, sample_weight)?;
         let words = self::words(words, None, dataset, &terms)?;
         let inner = run(py, 1, || Learner::new(data, &layout, terms, words, options))??;
@@ -168,9 +166,9 @@ impl PyHistoryOnline {
 
     /// Current weights, or their average over all steps, one per feature. Those of the terms come last.
     #[pyo3(signature = (averaged = true))]
-    fn weights<'py>(&self, py: Python<'py>, averaged: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn weights(&self, py: Python<'_>, averaged: bool) -> PyResult<Array<f64>> {
         let weights = run(py, 1, || self.inner.weights(averaged))??;
-        Ok(PyArray1::from_vec(py, weights))
+        Ok(Array(weights))
     }
 
     /// Number of epochs so far.
@@ -192,8 +190,7 @@ impl PyHistoryOnline {
 }
 
 /// Chunks: sentence, first token, end token (exclusive) and type of each, four arrays [chunks].
-type PyChunks<'py> =
-    (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u16>);
+type PyChunks = (Array<u32>, Array<u32>, Array<u32>, Array<u16>);
 
 /// Probability of each chunk, [chunks].
 ///
@@ -201,22 +198,17 @@ type PyChunks<'py> =
 /// takes.
 #[pyfunction]
 #[pyo3(signature = (scorer, dataset, chunks, entities, *, allowed = None, once = None, n_jobs = 0))]
-fn chunk_probabilities<'py>(
-    py: Python<'py>,
+fn chunk_probabilities(
+    py: Python<'_>,
     scorer: &PyScorer,
     dataset: &PyDataset,
-    chunks: PyChunks<'_>,
-    entities: PyEntities<'_>,
-    allowed: Option<PySupport<'_>>,
-    once: Option<PyGroups<'_>>,
+    chunks: PyChunks,
+    entities: PyEntities,
+    allowed: Option<PySupport>,
+    once: Option<PyGroups>,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let (sentence, begin, end, kind) = (
-        chunks.0.as_array().to_vec(),
-        chunks.1.as_array().to_vec(),
-        chunks.2.as_array().to_vec(),
-        chunks.3.as_array().to_vec(),
-    );
+) -> PyResult<Array<f64>> {
+    let (sentence, begin, end, kind) = (chunks.0 .0, chunks.1 .0, chunks.2 .0, chunks.3 .0);
     if [begin.len(), end.len(), kind.len()] != [sentence.len(); 3] {
         return Err(Error::Value("sentence, begin, end and kind need the same length".into()).into());
     }
@@ -227,7 +219,7 @@ fn chunk_probabilities<'py>(
     let once = once.map(groups);
     let found =
         run(py, n_jobs, || chunks::chunks(&scorer.inner, data, support.as_ref(), &entities, &chunks, once.as_ref()))??;
-    Ok(PyArray1::from_vec(py, found))
+    Ok(Array(found))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -4,6 +4,7 @@ use crate::chain::viterbi::renormalize;
 use crate::error::Error;
 use pyo3::prelude::*;
 
+mod arrays;
 pub mod boosting;
 mod chains;
 mod class_table;

@@ -10,44 +10,42 @@ use crate::learners::batch::terms::Terms;
 use crate::learners::batch::total;
 use crate::machine::system::paged::Pages;
 use crate::machine::system::shuffle::Generator;
+use crate::py::arrays::{Array, Table};
 use crate::py::common::{self, guard, run, support, In, Out, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
-use crate::py::options::{self, listed, PyLimits};
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use crate::py::options::{self, PyLimits};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
 /// Terms of an objective from Python values.
 fn terms(
-    py: Python<'_>,
     data: &Dataset,
     layout: &Layout,
     loss: &str,
-    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    sample_weight: Option<Array<f64>>,
     limits: Option<&PyLimits>,
 ) -> PyResult<Terms> {
-    let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
+    let limits = options::limits(limits, data.tokens(), layout.labels)?;
     if limits.forbidden.iter().any(|&e| e as usize >= layout.labels * layout.labels) {
         return Err(Error::Value("a forbidden edge names a label that does not exist".into()).into());
     }
-    let (loss, weights) = (Loss::named(loss)?, listed(sample_weight));
+    let (loss, weights) = (Loss::named(loss)?, sample_weight.unwrap_or_default().0);
     Ok(Terms { loss, weights, limits, partial: None, cost: Vec::new() })
 }
 
 /// `terms`, and the options that stochastic steps do not support.
 fn full_terms(
-    py: Python<'_>,
     (data, layout): (&Dataset, &Layout),
     loss: &str,
-    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    sample_weight: Option<Array<f64>>,
     limits: Option<&PyLimits>,
-    partial: Option<PySupport<'_>>,
-    cost: Option<PyReadonlyArray2<'_, f64>>,
+    partial: Option<PySupport>,
+    cost: Option<Table<f64>>,
 ) -> PyResult<Terms> {
-    let mut terms = terms(py, data, layout, loss, sample_weight, limits)?;
+    let mut terms = terms(data, layout, loss, sample_weight, limits)?;
     terms.partial = support(partial, data.tokens(), layout.labels)?;
-    terms.cost = cost.map(|c| c.as_array().iter().copied().collect()).unwrap_or_default();
+    terms.cost = cost.map(|cost| cost.0).unwrap_or_default();
     Ok(terms)
 }
 
@@ -67,11 +65,11 @@ impl PyStochastic {
         dataset: &PyDataset,
         layout: &PyLayout,
         loss: &str,
-        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        sample_weight: Option<Array<f64>>,
         limits: Option<&PyLimits>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let terms = terms(py, &data, &layout, loss, sample_weight, limits)?;
+        let terms = terms(&data, &layout, loss, sample_weight, limits)?;
         let size = layout.len();
         Ok(PyStochastic { inner: run(py, 1, || Stochastic::new(data, layout, terms))??, size })
     }
@@ -96,26 +94,26 @@ impl PyStochastic {
     }
 
     /// Current weights, one per feature.
-    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn weights(&self) -> PyResult<Array<f64>> {
         let mut w = vec![0.0; self.size];
         guard(|| {
             self.inner.read(&mut w);
             Ok(())
         })?;
-        Ok(PyArray1::from_vec(py, w))
+        Ok(Array(w))
     }
 
     /// Order of the batches in an epoch.
-    fn order<'py>(&self, py: Python<'py>, seed: u64, epoch: u64) -> Bound<'py, PyArray1<u32>> {
+    fn order(&self, seed: u64, epoch: u64) -> Array<u32> {
         let mut order: Vec<u32> = (0..self.inner.batches() as u32).collect();
         Generator::new(seed, epoch, 0).shuffle(&mut order);
-        PyArray1::from_vec(py, order)
+        Array(order)
     }
 
     /// Take steps over the batches of `order`, starting after `seen` sentences. Return the sum of the losses before
     /// each step, or NaN if the steps were too long.
-    fn run(&mut self, py: Python<'_>, order: PyReadonlyArray1<'_, u32>, eta: f64, l2: f64, seen: f64) -> PyResult<f64> {
-        let order = order.as_array().to_vec();
+    fn run(&mut self, py: Python<'_>, order: Array<u32>, eta: f64, l2: f64, seen: f64) -> PyResult<f64> {
+        let order = order.0;
         if order.iter().any(|&b| b as usize >= self.inner.batches()) {
             return Err(Error::Value(format!("there are {} batches", self.inner.batches())).into());
         }
@@ -142,14 +140,14 @@ impl PyObjective {
         dataset: &PyDataset,
         layout: &PyLayout,
         loss: &str,
-        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        sample_weight: Option<Array<f64>>,
         limits: Option<&PyLimits>,
-        partial: Option<PySupport<'_>>,
-        cost: Option<PyReadonlyArray2<'_, f64>>,
+        partial: Option<PySupport>,
+        cost: Option<Table<f64>>,
         folder: Option<PathBuf>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let terms = full_terms(py, (&data, &layout), loss, sample_weight, limits, partial, cost)?;
+        let terms = full_terms((&data, &layout), loss, sample_weight, limits, partial, cost)?;
         let mut pages = folder.map(Pages::new);
         let inner = run(py, 0, || {
             let mut inner = Objective::new(data, layout, terms)?;
@@ -231,14 +229,14 @@ fn total_loss(
     layout: &PyLayout,
     w: In<'_>,
     loss: &str,
-    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    sample_weight: Option<Array<f64>>,
     limits: Option<&PyLimits>,
-    partial: Option<PySupport<'_>>,
-    cost: Option<PyReadonlyArray2<'_, f64>>,
+    partial: Option<PySupport>,
+    cost: Option<Table<f64>>,
     n_jobs: usize,
 ) -> PyResult<f64> {
     let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-    let terms = full_terms(py, (&data, &layout), loss, sample_weight, limits, partial, cost)?;
+    let terms = full_terms((&data, &layout), loss, sample_weight, limits, partial, cost)?;
     let w = w.as_slice()?;
     Ok(run(py, n_jobs, || total::total_loss(&data, &layout, terms, w))??)
 }

@@ -5,11 +5,11 @@ use crate::error::Error;
 use crate::learners::online::cost::SpanScratch;
 use crate::learners::online::{program, Online, OnlineState};
 use crate::machine::system::threads;
+use crate::py::arrays::{Array, Table};
 use crate::py::common::{guard, run, run_of};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::py::options::{self, epoch_sums, PyCost, PyEpochs, PyLimits, PyRule, Raised};
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -32,10 +32,10 @@ impl PyOnline {
         rule: &PyRule,
         epochs: Option<&PyEpochs>,
         limits: Option<&PyLimits>,
-        sample_weight: Option<PyReadonlyArray1<'_, f32>>,
+        sample_weight: Option<Array<f32>>,
     ) -> PyResult<Self> {
         let (data, layout, raised) = (dataset.inner.clone(), layout.inner.clone(), Raised::default());
-        let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
+        let limits = options::limits(limits, data.tokens(), layout.labels)?;
         let mut options = rule.options(py, &raised, epochs, limits, sample_weight)?;
         let n_jobs = options.epochs.shards;
         if n_jobs == 0 {
@@ -48,12 +48,8 @@ impl PyOnline {
 
     /// Run one pass over the training set, or over the sentences of `order`. Return sums over its steps.
     #[pyo3(signature = (order = None))]
-    fn epoch<'py>(
-        &mut self,
-        py: Python<'py>,
-        order: Option<PyReadonlyArray1<'_, u32>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let order = order.map(|o| o.as_array().to_vec());
+    fn epoch<'py>(&mut self, py: Python<'py>, order: Option<Array<u32>>) -> PyResult<Bound<'py, PyDict>> {
+        let order = order.map(|array| array.0);
         let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
         let steps = inner.epoch_steps();
         let tally = run_of(py, n_jobs, steps, || inner.epoch(order))?;
@@ -69,9 +65,9 @@ impl PyOnline {
 
     /// Current weights, or their average over all steps, one per feature.
     #[pyo3(signature = (averaged = true))]
-    fn weights<'py>(&self, py: Python<'py>, averaged: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn weights(&self, py: Python<'_>, averaged: bool) -> PyResult<Array<f64>> {
         let weights = run_of(py, 1, 5 * self.inner.features(), || self.inner.weights(averaged))??;
-        Ok(PyArray1::from_vec(py, weights))
+        Ok(Array(weights))
     }
 
     /// Number of epochs so far.
@@ -101,9 +97,9 @@ impl PyOnline {
 /// Convert the state of an online learner to a dict.
 pub fn state_to_dict(py: Python<'_>, state: OnlineState) -> PyResult<Bound<'_, PyDict>> {
     let out = PyDict::new(py);
-    out.set_item("weights", PyArray1::from_vec(py, state.weights))?;
-    out.set_item("sums", PyArray1::from_vec(py, state.sums))?;
-    out.set_item("variance", PyArray1::from_vec(py, state.variance))?;
+    out.set_item("weights", Array(state.weights))?;
+    out.set_item("sums", Array(state.sums))?;
+    out.set_item("variance", Array(state.variance))?;
     out.set_item("steps", state.steps)?;
     out.set_item("epochs", state.epochs)?;
     Ok(out)
@@ -114,7 +110,7 @@ pub fn state_from_dict(state: &Bound<'_, PyDict>) -> PyResult<OnlineState> {
     let array = |name: &str| -> PyResult<Vec<f64>> {
         match state.get_item(name)? {
             None => Ok(Vec::new()),
-            Some(x) => Ok(x.extract::<PyReadonlyArray1<'_, f64>>()?.as_array().to_vec()),
+            Some(x) => Ok(x.extract::<Array<f64>>()?.0),
         }
     };
     Ok(OnlineState {
@@ -129,31 +125,21 @@ pub fn state_from_dict(state: &Bound<'_, PyDict>) -> PyResult<OnlineState> {
 /// Return tau that maximises b.tau - 1/2 tau' G tau over tau >= 0, and sum tau <= limit if there is a limit.
 #[pyfunction]
 #[pyo3(signature = (gram, b, limit = None))]
-fn small_program<'py>(
-    py: Python<'py>,
-    gram: PyReadonlyArray2<'_, f64>,
-    b: PyReadonlyArray1<'_, f64>,
-    limit: Option<f64>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let (g, b): (Vec<f64>, Vec<f64>) = (gram.as_array().iter().copied().collect(), b.as_array().to_vec());
-    if gram.as_array().dim() != (b.len(), b.len()) {
+fn small_program(py: Python<'_>, gram: Table<f64>, b: Array<f64>, limit: Option<f64>) -> PyResult<Array<f64>> {
+    let (Table(g, shape), b) = (gram, b.0);
+    if shape != [b.len(), b.len()] {
         return Err(Error::Value(format!("a Gram matrix of {0} by {0} is needed", b.len())).into());
     }
     let mut tau = Vec::new();
     run(py, 1, || program::solve(&g, &b, limit, &mut tau))?;
-    Ok(PyArray1::from_vec(py, tau))
+    Ok(Array(tau))
 }
 
 /// Cost of `guess` if `gold` is right, both [T] of label ids. `cost` has the table of their entities.
 #[pyfunction]
-fn sequence_cost(
-    py: Python<'_>,
-    cost: &PyCost,
-    gold: PyReadonlyArray1<'_, u16>,
-    guess: PyReadonlyArray1<'_, u16>,
-) -> PyResult<f64> {
+fn sequence_cost(py: Python<'_>, cost: &PyCost, gold: Array<u16>, guess: Array<u16>) -> PyResult<f64> {
     let table = cost.entities().ok_or_else(|| Error::Value("the cost needs its table of entities here".into()))?;
-    let (gold, guess) = (gold.as_array().to_vec(), guess.as_array().to_vec());
+    let (gold, guess) = (gold.0, guess.0);
     if gold.len() != guess.len() || gold.iter().chain(&guess).any(|&y| y as usize >= table.kind.len()) {
         return Err(Error::Value("gold and guess need the same length and labels of the table".into()).into());
     }

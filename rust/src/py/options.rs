@@ -1,6 +1,7 @@
 //! Options that learners share, one class per concept: constraints on paths, the schedule of epochs, the rule of an
 //! online learner, the cost of a wrong path.
 
+use crate::chain::limits::at_most_once::Groups;
 use crate::chain::limits::entities::Entities;
 use crate::chain::limits::Limits;
 use crate::error::{Error, Result};
@@ -8,8 +9,8 @@ use crate::learners::online::cost::{Cost, CostKind, CostOptions};
 use crate::learners::online::rule::{Rule, RuleKind};
 use crate::learners::online::{EpochOptions, OnlineOptions};
 use crate::learners::tally::Tally;
-use crate::py::common::{add_names, add_pairs, groups, support};
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use crate::py::arrays::{Array, Table};
+use crate::py::common::{add_names, add_pairs, groups, support, PyGroups, PySupport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::sync::{Arc, Mutex};
@@ -49,15 +50,10 @@ pub fn epoch_sums<'py>(py: Python<'py>, tally: Result<Tally>, slot: &Raised) -> 
     Ok(out)
 }
 
-/// Copy an array [n]. Empty if there is none.
-pub fn listed<T: numpy::Element + Clone>(given: Option<PyReadonlyArray1<'_, T>>) -> Vec<T> {
-    given.map(|array| array.as_array().to_vec()).unwrap_or_default()
-}
-
 /// Array of a state, by name.
 pub fn array<T: numpy::Element + Clone>(state: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<T>> {
     let found = state.get_item(name)?.ok_or_else(|| Error::Value(format!("the state has no {name:?}")))?;
-    Ok(found.extract::<PyReadonlyArray1<'_, T>>()?.as_array().to_vec())
+    Ok(found.extract::<Array<T>>()?.0)
 }
 
 /// Number of a state, by name.
@@ -66,37 +62,28 @@ pub fn number(state: &Bound<'_, PyDict>, name: &str) -> PyResult<f64> {
     found.extract::<f64>()
 }
 
-/// `PySupport` and `PyGroups` as owned references.
-type KeptSupport = (Py<PyArray2<bool>>, Py<PyArray1<u32>>);
-type KeptGroups = (Py<PyArray1<u32>>, Py<PyArray2<bool>>);
-
 /// Constraints on the paths of sentences.
 #[pyclass(name = "Limits", module = "tagwise._core", frozen)]
 pub struct PyLimits {
-    forbidden: Option<Py<PyArray1<u32>>>,
-    allowed: Option<KeptSupport>,
-    once: Option<KeptGroups>,
+    forbidden: Vec<u32>,
+    allowed: Option<PySupport>,
+    once: Option<Groups>,
 }
 
 #[pymethods]
 impl PyLimits {
     #[new]
     #[pyo3(signature = (forbidden = None, allowed = None, once = None))]
-    fn new(forbidden: Option<Py<PyArray1<u32>>>, allowed: Option<KeptSupport>, once: Option<KeptGroups>) -> Self {
-        PyLimits { forbidden, allowed, once }
+    fn new(forbidden: Option<Array<u32>>, allowed: Option<PySupport>, once: Option<PyGroups>) -> Self {
+        PyLimits { forbidden: forbidden.unwrap_or_default().0, allowed, once: once.map(groups) }
     }
 }
 
 /// Constraints for these numbers of tokens and labels. Unconstrained by default.
-pub fn limits(py: Python<'_>, given: Option<&PyLimits>, tokens: usize, labels: usize) -> PyResult<Limits> {
-    let Some(given) = given else { return Ok(Limits::default()) };
-    let allowed = given.allowed.as_ref().map(|(sets, of)| (sets.bind(py).readonly(), of.bind(py).readonly()));
-    let once = given.once.as_ref().map(|(group, begins)| (group.bind(py).readonly(), begins.bind(py).readonly()));
-    Ok(Limits {
-        forbidden: listed(given.forbidden.as_ref().map(|f| f.bind(py).readonly())),
-        support: support(allowed, tokens, labels)?,
-        once: once.map(groups),
-    })
+pub fn limits(given: Option<&PyLimits>, tokens: usize, labels: usize) -> PyResult<Limits> {
+    let Some(PyLimits { forbidden, allowed, once }) = given else { return Ok(Limits::default()) };
+    let support = support(allowed.clone(), tokens, labels)?;
+    Ok(Limits { forbidden: forbidden.clone(), support, once: once.clone() })
 }
 
 /// Schedule of an online learner's epochs.
@@ -122,10 +109,10 @@ impl PyEpochs {
 }
 
 /// Entity types of labels, `kind` [L], and boundaries between labels, `boundary` [L + 1, L].
-pub type PyEntities<'py> = (PyReadonlyArray1<'py, u16>, PyReadonlyArray2<'py, u8>);
+pub type PyEntities = (Array<u16>, Table<u8>);
 
-pub fn entities((kind, boundary): PyEntities<'_>) -> PyResult<Entities> {
-    Ok(Entities::new(kind.as_array().to_vec(), boundary.as_array().iter().copied().collect())?)
+pub fn entities((kind, boundary): PyEntities) -> PyResult<Entities> {
+    Ok(Entities::new(kind.0, boundary.0)?)
 }
 
 /// Cost of a wrong path: one of `COSTS` and its parameters, or a function of (gold, guess), lists of label ids.
@@ -141,12 +128,7 @@ pub struct PyCost {
 impl PyCost {
     #[new]
     #[pyo3(signature = (cost, numbers = Vec::new(), entities = None, *, augment = false))]
-    fn new(
-        cost: Bound<'_, PyAny>,
-        numbers: Vec<f64>,
-        entities: Option<PyEntities<'_>>,
-        augment: bool,
-    ) -> PyResult<Self> {
+    fn new(cost: Bound<'_, PyAny>, numbers: Vec<f64>, entities: Option<PyEntities>, augment: bool) -> PyResult<Self> {
         let entities = entities.map(self::entities).transpose()?;
         let out = PyCost { cost: cost.clone().unbind(), numbers, entities, augment };
         out.cost(cost.py(), &Raised::default())?; // fails if the cost does not exist
@@ -225,7 +207,7 @@ impl PyRule {
         slot: &Raised,
         epochs: Option<&PyEpochs>,
         limits: Limits,
-        sample_weight: Option<PyReadonlyArray1<'_, f32>>,
+        sample_weight: Option<Array<f32>>,
     ) -> PyResult<OnlineOptions> {
         let cost_options = match &self.cost {
             None => CostOptions { cost: Cost::Accuracy, entities: None, augment: false },
@@ -235,7 +217,13 @@ impl PyRule {
             }
         };
         let epochs = PyEpochs::of(epochs);
-        Ok(OnlineOptions { rule: self.rule, cost_options, epochs, limits, sample_weight: listed(sample_weight) })
+        Ok(OnlineOptions {
+            rule: self.rule,
+            cost_options,
+            epochs,
+            limits,
+            sample_weight: sample_weight.unwrap_or_default().0,
+        })
     }
 }
 

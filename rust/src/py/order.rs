@@ -3,12 +3,12 @@
 use crate::decoding::order;
 use crate::error::Error;
 use crate::learners::batch::order::{Order, OrderObjective};
-use crate::py::common::{run, support, PySupport};
+use crate::py::arrays::{Array, Table};
+use crate::py::common::{run, support, In, Out, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::py::lookback::PyHistoryScorer;
 use crate::py::scorer::PyScorer;
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ impl PyOrder {
         dataset: &PyDataset,
         layout: &PyLayout,
         order: usize,
-        forbidden: Option<PyReadonlyArray1<'_, u32>>,
+        forbidden: Option<Array<u32>>,
     ) -> PyResult<Self> {
-        let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
+        let forbidden = forbidden.unwrap_or_default().0;
         let (data, layout) = (&dataset.inner, layout.inner.clone());
         Ok(PyOrder { inner: Arc::new(run(py, 1, || Order::new(data, layout, order, &forbidden))??) })
     }
@@ -52,12 +52,12 @@ impl PyOrder {
     }
 
     /// Weights of the features beyond the first order, in the layout of `LookbackSpec` with tuples.
-    fn dense<'py>(&self, py: Python<'py>, weights: PyReadonlyArray1<'_, f64>) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let w = weights.as_array().to_vec();
+    fn dense(&self, py: Python<'_>, weights: Array<f64>) -> PyResult<Array<f32>> {
+        let w = weights.0;
         if w.len() != self.inner.len() {
             return Err(Error::Value(format!("{} weights are needed, got {}", self.inner.len(), w.len())).into());
         }
-        Ok(PyArray1::from_vec(py, run(py, 1, || self.inner.dense(&w))?))
+        Ok(Array(run(py, 1, || self.inner.dense(&w))?))
     }
 }
 
@@ -75,12 +75,12 @@ impl PyOrderObjective {
         py: Python<'_>,
         order: &PyOrder,
         dataset: &PyDataset,
-        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-        allowed: Option<PySupport<'_>>,
+        sample_weight: Option<Array<f64>>,
+        allowed: Option<PySupport>,
     ) -> PyResult<Self> {
         let (order, data) = (order.inner.clone(), dataset.inner.clone());
         let support = support(allowed, data.tokens(), order.graph.labels)?;
-        let weights = sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default();
+        let weights = sample_weight.unwrap_or_default().0;
         Ok(PyOrderObjective { inner: run(py, 1, || OrderObjective::new(order, data, weights, support))?? })
     }
 
@@ -92,13 +92,7 @@ impl PyOrderObjective {
     /// Return the loss at `w`, and write the gradient to `gradient`. The second number is always 0, since a log loss
     /// cannot leave its range.
     #[pyo3(signature = (w, gradient, n_jobs = 0))]
-    fn value(
-        &self,
-        py: Python<'_>,
-        w: PyReadonlyArray1<'_, f64>,
-        mut gradient: PyReadwriteArray1<'_, f64>,
-        n_jobs: usize,
-    ) -> PyResult<(f64, f64)> {
+    fn value(&self, py: Python<'_>, w: In<'_>, mut gradient: Out<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
         let (w, gradient) = (w.as_slice()?, gradient.as_slice_mut()?);
         let loss = run(py, n_jobs, || self.inner.evaluate(w, gradient))??;
         Ok((loss, 0.0))
@@ -106,13 +100,7 @@ impl PyOrderObjective {
 
     /// `value`, which is in double precision already.
     #[pyo3(signature = (w, gradient, n_jobs = 0))]
-    fn precise_value(
-        &self,
-        py: Python<'_>,
-        w: PyReadonlyArray1<'_, f64>,
-        gradient: PyReadwriteArray1<'_, f64>,
-        n_jobs: usize,
-    ) -> PyResult<(f64, f64)> {
+    fn precise_value(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
         self.value(py, w, gradient, n_jobs)
     }
 }
@@ -121,19 +109,19 @@ impl PyOrderObjective {
 #[pyfunction]
 #[pyo3(signature = (scorer, history, dataset, *, allowed = None, n_jobs = 0))]
 #[allow(clippy::type_complexity)]
-fn order_marginals<'py>(
-    py: Python<'py>,
+fn order_marginals(
+    py: Python<'_>,
     scorer: &PyScorer,
     history: &PyHistoryScorer,
     dataset: &PyDataset,
-    allowed: Option<PySupport<'_>>,
+    allowed: Option<PySupport>,
     n_jobs: usize,
-) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f64>>)> {
+) -> PyResult<(Table<f32>, Array<f64>)> {
     let (data, l) = (&dataset.inner, history.terms.labels);
     let support = support(allowed, data.tokens(), l)?;
     let (p, log_z) =
         run(py, n_jobs, || order::marginals(&scorer.inner, &history.terms, &history.rows, data, support.as_ref()))??;
-    Ok((PyArray1::from_vec(py, p).reshape([data.tokens(), l])?, PyArray1::from_vec(py, log_z)))
+    Ok((Table(p, [data.tokens(), l]), Array(log_z)))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,15 +1,15 @@
 //! Raw text to tokens and sentences, many texts per call.
 
 use crate::features::raw::{self, Options};
+use crate::py::arrays::Array;
 use crate::py::common::run_of;
 use crate::py::encode::{corpus_error, each, kind, utf8};
-use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyString;
 
 /// Character offsets [tokens * 2], first tokens of sentences [sentences + 1], first sentences of texts [texts + 1].
-type PyFound<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
+type PyFound = (Array<u32>, Array<u64>, Array<u64>);
 
 /// Split texts into tokens and sentences. Return three arrays: start and end offset (exclusive, in characters) of each
 /// token, the first token of each sentence followed by the number of tokens, and the first sentence of each text
@@ -24,7 +24,7 @@ fn tokenize<'py>(
     hyphens: bool,
     sentences: bool,
     n_jobs: usize,
-) -> PyResult<PyFound<'py>> {
+) -> PyResult<PyFound> {
     let mut strings: Vec<PyBackedStr> = Vec::new();
     let wrong = || format!("expected a list of texts, found {}", kind(texts));
     each(texts, wrong, |i, text| {
@@ -40,7 +40,7 @@ fn tokenize<'py>(
     let steps = strings.iter().map(|text| 20 * text.len()).sum();
     let found = run_of(py, n_jobs, steps, || raw::tokenize(&strings, &options))??;
     let offsets = found.tokens.iter().flat_map(|&(begin, end)| [begin, end]).collect();
-    Ok((PyArray1::from_vec(py, offsets), PyArray1::from_vec(py, found.sentences), PyArray1::from_vec(py, found.texts)))
+    Ok((Array(offsets), Array(found.sentences), Array(found.texts)))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

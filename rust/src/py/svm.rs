@@ -4,13 +4,13 @@ use crate::learners::svm::options::{Slack, SvmOptions};
 use crate::learners::svm::saved::SvmState;
 use crate::learners::svm::space::{Linear, SpaceState};
 use crate::learners::svm::Solver;
+use crate::py::arrays::Array;
 use crate::py::common::{add_names, run};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
-use crate::py::options::{self, array, listed, number, PyLimits};
+use crate::py::options::{self, array, number, PyLimits};
 use crate::scores::kernel::table::Weights;
 use crate::scores::online_layout::TokenCells;
-use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -42,15 +42,12 @@ impl PyMargins {
 
 impl PyMargins {
     /// Options passed by the caller, or the defaults, with the weights of the sentences.
-    pub fn options(
-        given: Option<&PyMargins>,
-        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-    ) -> PyResult<SvmOptions> {
+    pub fn options(given: Option<&PyMargins>, sample_weight: Option<Array<f64>>) -> PyResult<SvmOptions> {
         let options = match given {
             Some(margins) => margins.inner.clone(),
             None => PyMargins::new(1.0, Slack::Instance.name(), false, 1e-2, 50, true, 0)?.inner,
         };
-        Ok(SvmOptions { sample_weight: listed(sample_weight), ..options })
+        Ok(SvmOptions { sample_weight: sample_weight.unwrap_or_default().0, ..options })
     }
 }
 
@@ -71,11 +68,11 @@ impl PySvm {
         layout: &PyLayout,
         margins: Option<&PyMargins>,
         limits: Option<&PyLimits>,
-        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        sample_weight: Option<Array<f64>>,
         n_jobs: usize,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
+        let limits = options::limits(limits, data.tokens(), layout.labels)?;
         limits.refuse_once()?;
         let options = PyMargins::options(margins, sample_weight)?;
         let inner = run(py, 1, || {
@@ -93,13 +90,13 @@ impl PySvm {
     }
 
     /// Weights, one per feature.
-    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        Ok(PyArray1::from_vec(py, run(py, 1, || self.inner.space.weights())?))
+    fn weights(&self, py: Python<'_>) -> PyResult<Array<f64>> {
+        Ok(Array(run(py, 1, || self.inner.space.weights())?))
     }
 
     /// Wrong paths with alpha > 0 as (sentence, labels, alpha).
     fn alphas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let all = self.inner.alphas().map(|(i, path, alpha)| (i, PyArray1::from_slice(py, path), alpha));
+        let all = self.inner.alphas().map(|(i, path, alpha)| (i, Array(path.to_vec()), alpha));
         PyList::new(py, all.collect::<Vec<_>>())
     }
 
@@ -125,17 +122,17 @@ impl PySvm {
 /// Convert a state from which training resumes to a dict.
 pub fn state_to_dict(py: Python<'_>, state: SvmState) -> PyResult<Bound<'_, PyDict>> {
     let out = PyDict::new(py);
-    out.set_item("sizes", PyArray1::from_vec(py, state.sizes))?;
-    out.set_item("paths", PyArray1::from_vec(py, state.paths))?;
-    out.set_item("alpha", PyArray1::from_vec(py, state.alpha))?;
-    out.set_item("bound", PyArray1::from_vec(py, state.bound))?;
-    out.set_item("gram", PyArray1::from_vec(py, state.gram))?;
-    out.set_item("idle", PyArray1::from_vec(py, state.idle))?;
-    out.set_item("quiet", PyArray1::from_vec(py, state.quiet))?;
+    out.set_item("sizes", Array(state.sizes))?;
+    out.set_item("paths", Array(state.paths))?;
+    out.set_item("alpha", Array(state.alpha))?;
+    out.set_item("bound", Array(state.bound))?;
+    out.set_item("gram", Array(state.gram))?;
+    out.set_item("idle", Array(state.idle))?;
+    out.set_item("quiet", Array(state.quiet))?;
     out.set_item("epsilon", state.epsilon)?;
     out.set_item("epochs", state.epochs)?;
     write_weights(&out, "", state.space.weights)?;
-    out.set_item("kept", PyArray1::from_vec(py, state.space.kept))?;
+    out.set_item("kept", Array(state.space.kept))?;
     Ok(out)
 }
 
@@ -159,7 +156,7 @@ pub fn state_from_dict(state: &Bound<'_, PyDict>) -> PyResult<SvmState> {
 pub fn write_weights(out: &Bound<'_, PyDict>, of: &str, weights: Weights) -> PyResult<()> {
     let Weights { beta, edge, start, end } = weights;
     for (name, array) in [("beta", beta), ("edge", edge), ("start", start), ("end", end)] {
-        out.set_item(format!("{of}{name}"), PyArray1::from_vec(out.py(), array))?;
+        out.set_item(format!("{of}{name}"), Array(array))?;
     }
     Ok(())
 }

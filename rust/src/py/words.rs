@@ -1,8 +1,8 @@
 //! Words of a tag dictionary and the number of each one's label set, looked up for whole corpora.
 
 use crate::machine::system::hash::{hash, Key};
+use crate::py::arrays::Array;
 use crate::py::common::guard;
-use numpy::PyArray1;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
@@ -34,7 +34,7 @@ impl PyWordSets {
     }
 
     /// Numbers of all tokens of some sentences, concatenated. 0 for unknown words.
-    fn of<'py>(&self, py: Python<'py>, sentences: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn of<'py>(&self, sentences: &Bound<'py, PyList>) -> PyResult<Array<u32>> {
         let mut out = Vec::new();
         for sentence in sentences.iter() {
             match sentence.cast::<PyList>() {
@@ -50,7 +50,7 @@ impl PyWordSets {
                 }
             }
         }
-        Ok(PyArray1::from_vec(py, out))
+        Ok(Array(out))
     }
 }
 

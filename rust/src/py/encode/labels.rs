@@ -5,7 +5,7 @@
 
 use crate::machine::simd::prefetch;
 use crate::machine::system::hash::Key;
-use numpy::PyArray1;
+use crate::py::arrays::Array;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
@@ -139,10 +139,7 @@ pub(super) fn count_texts<'py>(sentences: &Bound<'py, PyAny>) -> PyResult<Option
 /// Return the index in `texts` of each string, all sentences concatenated. Return None if `sentences` are not lists or
 /// tuples of strings, or if a string is not in `texts`.
 #[pyfunction]
-pub(super) fn text_ids<'py>(
-    sentences: &Bound<'py, PyAny>,
-    texts: &Bound<'py, PyList>,
-) -> PyResult<Option<Bound<'py, PyArray1<u16>>>> {
+pub(super) fn text_ids<'py>(sentences: &Bound<'py, PyAny>, texts: &Bound<'py, PyList>) -> PyResult<Option<Array<u16>>> {
     let Ok(texts) = texts.extract::<Vec<Bound<'py, PyString>>>() else { return Ok(None) };
     let (mut numbers, mut out) = (LabelNumbers::new(), Vec::new());
     // SAFETY: the GIL is held, nothing here runs Python code, and `texts` holds its strings.
@@ -159,5 +156,5 @@ pub(super) fn text_ids<'py>(
             })
         })
     };
-    Ok(all.map(|()| PyArray1::from_vec(sentences.py(), out)))
+    Ok(all.map(|()| Array(out)))
 }

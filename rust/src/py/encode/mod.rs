@@ -13,9 +13,10 @@ use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::Error;
 use crate::machine::system::paged::Pages;
+use crate::py::arrays::Array;
 use crate::py::common::{guard, run};
 use crate::py::exception;
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::PyReadonlyArray2;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -23,8 +24,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use tokens::{each, kind, read_bare, PyTemplate};
-
-type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// Return a tagwise.base.exceptions.CorpusError with this message.
 pub fn corpus_error(py: Python<'_>, message: String) -> PyErr {
@@ -88,8 +87,8 @@ impl PyVocab {
     }
 
     /// A copy with the attributes that `keep` ([attributes]) marks, in the same order.
-    fn kept(&self, keep: PyReadonlyArray1<'_, bool>) -> PyResult<PyVocab> {
-        let keep = keep.as_slice()?;
+    fn kept(&self, keep: Array<bool>) -> PyResult<PyVocab> {
+        let keep = keep.0;
         if keep.len() != self.inner.len() {
             return Err(Error::Value(format!("{} marks for {} attributes", keep.len(), self.inner.len())).into());
         }
@@ -124,16 +123,15 @@ impl PyVocab {
     }
 
     /// Occurrences of each attribute while the vocabulary grew. Empty once it is locked.
-    fn counts<'py>(&self, py: Python<'py>) -> Array<'py, u32> {
-        PyArray1::from_slice(py, self.inner.counts())
+    fn counts(&self) -> Array<u32> {
+        Array(self.inner.counts().to_vec())
     }
 
     /// Arrays of the vocabulary: keys, table, text, text_end.
     #[allow(clippy::type_complexity)]
-    fn arrays<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, u8>, Array<'py, u64>) {
+    fn arrays(&self) -> (Array<u64>, Array<u32>, Array<u8>, Array<u64>) {
         let (keys, table, text, text_end) = self.inner.parts();
-        let array = |v| PyArray1::from_slice(py, v);
-        (array(keys), PyArray1::from_slice(py, table), PyArray1::from_slice(py, text), array(text_end))
+        (Array(keys.to_vec()), Array(table.to_vec()), Array(text.to_vec()), Array(text_end.to_vec()))
     }
 
     /// Build a vocabulary from its arrays. The table may be None, since it follows from the keys. The vocabulary is
@@ -141,33 +139,28 @@ impl PyVocab {
     #[staticmethod]
     #[pyo3(signature = (keys, table, text, text_end, checks=None, counts=None))]
     fn from_arrays(
-        keys: PyReadonlyArray1<'_, u64>,
-        table: Option<PyReadonlyArray1<'_, u32>>,
-        text: PyReadonlyArray1<'_, u8>,
-        text_end: PyReadonlyArray1<'_, u64>,
-        checks: Option<PyReadonlyArray1<'_, u64>>,
-        counts: Option<PyReadonlyArray1<'_, u32>>,
+        keys: Array<u64>,
+        table: Option<Array<u32>>,
+        text: Array<u8>,
+        text_end: Array<u64>,
+        checks: Option<Array<u64>>,
+        counts: Option<Array<u32>>,
     ) -> PyResult<PyVocab> {
         guard(|| {
-            let table = table.map(|table| table.as_slice().map(|table| table.to_vec().into())).transpose()?;
-            let mut inner = Vocab::from_parts(
-                keys.as_slice()?.to_vec().into(),
-                table,
-                text.as_slice()?.to_vec().into(),
-                text_end.as_slice()?.to_vec().into(),
-            )?;
+            let table = table.map(|table| table.0.into());
+            let mut inner = Vocab::from_parts(keys.0.into(), table, text.0.into(), text_end.0.into())?;
             if let (Some(checks), Some(counts)) = (checks, counts) {
-                inner = inner.unlock(checks.as_slice()?.to_vec(), counts.as_slice()?.to_vec())?;
+                inner = inner.unlock(checks.0, counts.0)?;
             }
             Ok(PyVocab { inner })
         })
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let (keys, table, text, text_end) = self.arrays(py);
+        let (keys, table, text, text_end) = self.arrays();
         let growth = (!self.inner.is_locked()).then(|| {
             let (checks, counts) = self.inner.growth();
-            (PyArray1::from_slice(py, checks), PyArray1::from_slice(py, counts))
+            (Array(checks.to_vec()), Array(counts.to_vec()))
         });
         let (checks, counts) = growth.unzip();
         let arguments = (keys, table, text, text_end, checks, counts).into_pyobject(py)?;
@@ -212,24 +205,24 @@ impl PyDataset {
 
     /// First token of each sentence, and the number of tokens last: [N + 1].
     #[getter]
-    fn offsets<'py>(&self, py: Python<'py>) -> Array<'py, u64> {
-        PyArray1::from_iter(py, self.inner.sentences.iter().map(|&t| t as u64))
+    fn offsets(&self) -> Array<u64> {
+        Array(self.inner.sentences.iter().map(|&t| t as u64).collect())
     }
 
     /// Gold label ids: [tokens], empty for an unlabelled dataset.
     #[getter]
-    fn gold<'py>(&self, py: Python<'py>) -> Array<'py, u16> {
-        PyArray1::from_slice(py, &self.inner.gold)
+    fn gold(&self) -> Array<u16> {
+        Array(self.inner.gold.to_vec())
     }
 
     /// Node attributes in CSR form: row pointers [tokens + 1], ids, values (empty: all are 1).
-    fn node<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
-        csr(py, self.inner.node.csr())
+    fn node(&self) -> CsrArrays {
+        csr(self.inner.node.csr())
     }
 
     /// Node attributes in CSR form, without those of vectors.
-    fn sparse<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
-        csr(py, self.inner.node.sparse())
+    fn sparse(&self) -> CsrArrays {
+        csr(self.inner.node.sparse())
     }
 
     /// First attribute and length of the tokens' vectors, or None without vectors.
@@ -239,8 +232,8 @@ impl PyDataset {
     }
 
     /// Edge attributes in CSR form, without rows if the dataset has none.
-    fn edge<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
-        csr(py, self.inner.edge.view())
+    fn edge(&self) -> CsrArrays {
+        csr(self.inner.edge.view())
     }
 
     /// Concatenate the sentences of several labelled datasets, without edge attributes, vectors and cuts. With a
@@ -258,9 +251,9 @@ impl PyDataset {
 
     /// Cut sentences of more than `most` tokens into pieces of similar length. Return the dataset and the sentence of
     /// each piece. Pieces record their cuts: start and end features fire at the true ends of sentences only.
-    fn cut<'py>(&self, py: Python<'py>, most: usize) -> PyResult<(PyDataset, Array<'py, u32>)> {
+    fn cut(&self, py: Python<'_>, most: usize) -> PyResult<(PyDataset, Array<u32>)> {
         let (data, from) = run(py, 1, || self.inner.cut(most))?;
-        Ok((PyDataset { inner: data.into() }, PyArray1::from_vec(py, from)))
+        Ok((PyDataset { inner: data.into() }, Array(from)))
     }
 
     /// Every labelled token as a sentence of its own, with its context as further attributes from `first` on: one for
@@ -291,37 +284,37 @@ impl PyDataset {
     #[staticmethod]
     #[pyo3(signature = (offsets, gold, node, edge = None))]
     fn from_arrays(
-        offsets: PyReadonlyArray1<'_, u64>,
-        gold: PyReadonlyArray1<'_, u16>,
-        node: CsrArrays<'_>,
-        edge: Option<CsrArrays<'_>>,
+        offsets: Array<u64>,
+        gold: Array<u16>,
+        node: CsrArrays,
+        edge: Option<CsrArrays>,
     ) -> PyResult<PyDataset> {
         guard(|| {
             let node = rows(node, "node")?;
-            let sentences = pointers(offsets.as_slice()?, node.rows(), "offsets")?;
+            let sentences = pointers(&offsets.0, node.rows(), "offsets")?;
             let edge = edge.map_or_else(|| Ok(Csr::default()), |edge| rows(edge, "edge"))?;
             if edge.rows() != 0 && edge.rows() != node.rows() {
                 let message = format!("{} rows of edge attributes for {} tokens", edge.rows(), node.rows());
                 return Err(Error::Value(message).into());
             }
             let mut inner = Dataset { sentences, node: node.into(), edge, ..Dataset::default() };
-            if !gold.as_slice()?.is_empty() {
-                inner.set_gold(gold.as_slice()?.to_vec())?;
+            if !gold.0.is_empty() {
+                inner.set_gold(gold.0)?;
             }
             Ok(PyDataset { inner: inner.into() })
         })
     }
 
     /// These sentences with other gold labels ([tokens], 65535 for an unknown label).
-    fn with_gold(&self, gold: PyReadonlyArray1<'_, u16>) -> PyResult<PyDataset> {
+    fn with_gold(&self, gold: Array<u16>) -> PyResult<PyDataset> {
         let mut inner = Dataset::clone(&self.inner);
-        inner.set_gold(gold.as_slice()?.to_vec())?;
+        inner.set_gold(gold.0)?;
         Ok(PyDataset { inner: inner.into() })
     }
 }
 
 /// Row pointers, ids and values, passed from Python.
-type CsrArrays<'py> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f32>);
+type CsrArrays = (Array<u64>, Array<u32>, Array<f32>);
 
 /// Check that the numbers ascend from 0 to `end`.
 fn pointers(given: &[u64], end: usize, name: &str) -> PyResult<Vec<usize>> {
@@ -333,22 +326,18 @@ fn pointers(given: &[u64], end: usize, name: &str) -> PyResult<Vec<usize>> {
 }
 
 /// Build rows after checking them.
-fn rows((ptr, ids, values): CsrArrays<'_>, name: &str) -> PyResult<Csr> {
-    let (ids, values) = (ids.as_slice()?.to_vec(), values.as_slice()?.to_vec());
+fn rows((ptr, ids, values): CsrArrays, name: &str) -> PyResult<Csr> {
+    let (ids, values) = (ids.0, values.0);
     if !values.is_empty() && values.len() != ids.len() || values.iter().any(|x| !x.is_finite()) {
         let message = format!("{name}: {} values for {} ids; one finite number each, or none", values.len(), ids.len());
         return Err(Error::Value(message).into());
     }
-    let ptr = pointers(ptr.as_slice()?, ids.len(), &format!("{name}: the row pointer"))?;
+    let ptr = pointers(&ptr.0, ids.len(), &format!("{name}: the row pointer"))?;
     Ok(Csr { ptr, ids, values })
 }
 
-fn csr<'py>(py: Python<'py>, rows: CsrRef<'_>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
-    (
-        PyArray1::from_iter(py, rows.ptr.iter().map(|&p| p as u64)),
-        PyArray1::from_slice(py, rows.ids),
-        PyArray1::from_slice(py, rows.values),
-    )
+fn csr(rows: CsrRef<'_>) -> CsrArrays {
+    (Array(rows.ptr.iter().map(|&p| p as u64).collect()), Array(rows.ids.to_vec()), Array(rows.values.to_vec()))
 }
 
 /// Drop the attributes that occur fewer than min_count times from a growing vocabulary and from its dataset.
@@ -414,11 +403,11 @@ impl Drop for GcPause<'_> {
 #[pyfunction]
 fn name_paths<'py>(
     py: Python<'py>,
-    path: PyReadonlyArray1<'_, u16>,
-    offsets: PyReadonlyArray1<'_, u64>,
+    path: Array<u16>,
+    offsets: Array<u64>,
     labels: Vec<Py<PyString>>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let (path, offsets) = (path.as_slice()?, offsets.as_slice()?);
+    let (path, offsets) = (path.0, offsets.0);
     let fits = offsets.windows(2).all(|o| o[0] <= o[1]) && offsets.last().is_none_or(|&n| n as usize == path.len());
     if !fits || path.iter().any(|&y| y as usize >= labels.len()) {
         return Err(Error::Value("label ids, offsets and labels do not fit each other".into()).into());

@@ -10,12 +10,12 @@ use crate::features::text::Function;
 use crate::features::tokens::{Column, Tokens};
 use crate::machine::simd::prefetch;
 use crate::machine::system::reused::Reused;
+use crate::py::arrays::Array;
 use crate::py::class_table::PyClassTable;
 use crate::py::common::{guard, run, run_of};
 use crate::py::encode::texts::PyTexts;
 use crate::py::encode::{corpus_error, in_sentence, utf8, PyDataset, PyVocab};
 use crate::py::words::PyWordSets;
-use numpy::PyArray1;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -328,8 +328,8 @@ pub(super) fn encode_tokens(
 /// Return the dataset of `encode_tokens`, and the number in `words` of each token's text in a column.
 #[pyfunction]
 #[pyo3(signature = (template, vocab, sentences, words, column, n_jobs=1, *, bare=false))]
-pub(super) fn encode_words<'py>(
-    py: Python<'py>,
+pub(super) fn encode_words(
+    py: Python<'_>,
     template: &Bound<'_, PyTemplate>,
     vocab: &Bound<'_, PyVocab>,
     sentences: &Bound<'_, PyAny>,
@@ -337,7 +337,7 @@ pub(super) fn encode_words<'py>(
     column: usize,
     n_jobs: usize,
     bare: bool,
-) -> PyResult<(PyDataset, Bound<'py, PyArray1<u32>>)> {
+) -> PyResult<(PyDataset, Array<u32>)> {
     let mut cached = text_cache(template.get(), vocab)?;
     read(&mut cached.tokens, &template.get().inner, sentences, bare)?;
     let Some(texts) = cached.tokens.columns.get(column) else {
@@ -346,7 +346,7 @@ pub(super) fn encode_words<'py>(
         );
     };
     let numbers = word_numbers(texts, words.get());
-    let found = PyArray1::from_slice(py, &numbers);
+    let found = Array(numbers.to_vec());
     Ok((dataset(py, template.get(), vocab, cached, n_jobs)?, found))
 }
 
