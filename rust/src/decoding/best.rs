@@ -2,18 +2,17 @@
 
 use crate::chain::limits::support::{mask_rows, Support};
 use crate::chain::sums;
-use crate::chain::sums::batch::{Shape, Work};
+use crate::chain::sums::batch::{Prefilled, Shape, Work};
 use crate::chain::sums::log64::Trellis;
-use crate::chain::sums::single::Single;
+use crate::chain::sums::single::{forward, marginals, Single};
 use crate::chain::viterbi;
 use crate::chain::viterbi::double::Viterbi64;
-use crate::chain::viterbi::sentence::Chart;
+use crate::chain::viterbi::sentence::{advance_all, best_path, Chart};
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
 use crate::decoding::lists::no_path;
 use crate::error::Result;
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
-use crate::machine::simd::find::Find;
 use crate::machine::simd::{square, square_mut, Lane, Simd, WIDTH};
 use crate::machine::system::budget;
 use crate::machine::system::shared::Shared;
@@ -24,6 +23,7 @@ use crate::scores::sentence::{doubles, too_large, Scored};
 use crate::scores::tagging_layout::{Attributes, Table};
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Batches per parallel task.
 const TASK: usize = 4;
@@ -126,11 +126,6 @@ const BYTES_PER_CELL: usize = 3 * size_of::<Lane>();
 const WEIGHT_DISTANCE: usize = 2;
 const ENTRY_DISTANCE: usize = 6;
 
-dispatch!(
-    /// Run the batches of one task and return the first sentence without a finite result.
-    fn run_batches(job: &BatchDecoding<'_>, batches: &[Batch], scratch: &mut DecodingWork) -> Option<u32> = batches_kernel
-);
-
 /// Scratch buffers and counters of one thread.
 #[derive(Default)]
 struct DecodingWork {
@@ -157,13 +152,8 @@ impl DecodingWork {
     }
 }
 
-#[inline(always)]
-fn batches_kernel<S: Find>(
-    simd: S,
-    job: &BatchDecoding<'_>,
-    batches: &[Batch],
-    scratch: &mut DecodingWork,
-) -> Option<u32> {
+/// Run the batches of one task and return the first sentence without a finite result.
+fn run_batches(job: &BatchDecoding<'_>, batches: &[Batch], scratch: &mut DecodingWork) -> Option<u32> {
     let (scorer, data) = (job.scorer, job.data);
     let l = scorer.layout.labels;
     scratch.begin();
@@ -182,7 +172,7 @@ fn batches_kernel<S: Find>(
         }
         if scorer.edges.sparse.is_none() && batch.is_sparse(l) {
             for &s in &batch.sentences {
-                match one_sentence(simd, job, s as usize, scratch) {
+                match one_sentence(job, s as usize, scratch) {
                     true => scratch.by_sentence += 1,
                     false => scratch.decode_in_double(job, s),
                 }
@@ -191,16 +181,16 @@ fn batches_kernel<S: Find>(
         }
         scratch.work.reserve(&shape);
         for t in 0..shape.positions() {
-            score_position(simd, job, batch, t, scratch);
+            score_position(job, batch, t, scratch);
         }
         match &job.output {
             PathOutput::Paths(paths) => {
                 let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
-                let best = viterbi::batch::viterbi(simd, &shape, &scorer.edges, &mut scratch.work, |lane, t, y| {
-                    // SAFETY: each token belongs to one lane of one batch.
-                    unsafe { paths.set(begin(lane) + t, y) };
-                });
+                let best = viterbi::batch::viterbi(&shape, &scorer.edges, &mut scratch.work);
                 for (lane, &s) in batch.sentences.iter().enumerate() {
+                    // SAFETY: each token belongs to one lane of one batch.
+                    let path = unsafe { paths.slice(begin(lane), batch.lengths[lane] as usize) };
+                    path.iter_mut().zip(&scratch.work.path).for_each(|(y, labels)| *y = labels[lane]);
                     if best[lane].is_finite() {
                         scratch.by_lanes += 1;
                     } else {
@@ -208,7 +198,7 @@ fn batches_kernel<S: Find>(
                     }
                 }
             }
-            PathOutput::Marginals(p, log_z) => marginals_of_batch(simd, job, batch, &shape, (p, log_z), scratch),
+            PathOutput::Marginals(p, log_z) => marginals_of_batch(job, batch, &shape, (p, log_z), scratch),
         }
     }
     testing::count(PathCount::Lanes, scratch.by_lanes);
@@ -251,53 +241,59 @@ fn score_token<S: Simd>(
     }
 }
 
-/// Decode one sentence with its labels in lanes. Returns false if it has no finite result.
+dispatch!(
+    /// Compute the node scores of a sentence as rows of lanes.
+    fn score_sentence(job: &BatchDecoding<'_>, tokens: Range<usize>, rows: &mut [Lane]) = sentence_kernel
+);
+
 #[inline(always)]
-fn one_sentence<S: Find>(simd: S, job: &BatchDecoding<'_>, sentence: usize, scratch: &mut DecodingWork) -> bool {
-    let (scorer, l) = (job.scorer, job.scorer.layout.labels);
-    let (begin, end) = (job.data.sentences[sentence], job.data.sentences[sentence + 1]);
-    let (n, width) = (end - begin, l.div_ceil(WIDTH));
-    let DecodingWork { chart, single, .. } = scratch;
-    let upcoming = |token: usize| (token < end).then_some(token);
-    let fill = |t: usize, row: &mut [Lane]| {
-        let token = begin + t;
-        let ends = (t == 0, token + 1 == end);
+fn sentence_kernel<S: Simd>(simd: S, job: &BatchDecoding<'_>, tokens: Range<usize>, rows: &mut [Lane]) {
+    let width = job.scorer.layout.labels.div_ceil(WIDTH);
+    let upcoming = |token: usize| (token < tokens.end).then_some(token);
+    for (token, row) in tokens.clone().zip(rows.chunks_exact_mut(width)) {
+        let ends = (token == tokens.start, token + 1 == tokens.end);
         score_token(simd, job, token, ends, (upcoming(token + WEIGHT_DISTANCE), upcoming(token + ENTRY_DISTANCE)), row);
-    };
+    }
+}
+
+/// Decode one sentence with its labels in lanes. Returns false if it has no finite result.
+fn one_sentence(job: &BatchDecoding<'_>, sentence: usize, scratch: &mut DecodingWork) -> bool {
+    let (scorer, l) = (job.scorer, job.scorer.layout.labels);
+    let tokens = job.data.sentences[sentence]..job.data.sentences[sentence + 1];
+    let (begin, n, width) = (tokens.start, tokens.len(), l.div_ceil(WIDTH));
+    let DecodingWork { chart, single, .. } = scratch;
     match &job.output {
         PathOutput::Paths(paths) => {
             let steps = scorer.chart_steps();
             chart.begin(n, false);
-            for t in 0..n {
-                fill(t, &mut chart.node[t * width..(t + 1) * width]);
-                chart.advance(simd, steps, t);
-            }
+            score_sentence(job, tokens, &mut chart.node[..n * width]);
+            advance_all(chart, steps, None);
             // SAFETY: a sentence belongs to one batch, and a batch to one thread, here and below.
-            chart.best_path(simd, steps, unsafe { paths.slice(begin, n) }).is_finite()
+            best_path(chart, steps, unsafe { paths.slice(begin, n) }).is_finite()
         }
         PathOutput::Marginals(p, log_zs) => {
             single.reserve(n, l);
-            for (t, row) in single.psi.chunks_exact_mut(width).enumerate().take(n) {
-                fill(t, row);
+            score_sentence(job, tokens, &mut single.psi[..n * width]);
+            for row in single.psi.chunks_exact_mut(width).take(n) {
                 (l..width * WIDTH).for_each(|y| row[y / WIDTH].0[y % WIDTH] = f32::NEG_INFINITY);
             }
-            let Some(log_z) = single.forward(simd, &scorer.edges, n) else { return false };
+            let Some(log_z) = forward(single, &scorer.edges, n) else { return false };
             // SAFETY: as above.
             unsafe { log_zs.set(sentence, log_z) };
-            single.backward(simd, &scorer.edges, n, |t, row| {
-                // SAFETY: as above.
-                for (part, lane) in unsafe { p.slice((begin + t) * l, l) }.chunks_mut(WIDTH).zip(row) {
-                    part.copy_from_slice(&lane.0[..part.len()]);
-                }
-            });
+            // SAFETY: as above.
+            marginals(single, &scorer.edges, unsafe { p.slice(begin * l, n * l) });
             true
         }
     }
 }
 
-/// Compute the node scores of position t of a batch.
+dispatch!(
+    /// Compute the node scores of position t of a batch.
+    fn score_position(job: &BatchDecoding<'_>, batch: &Batch, t: usize, scratch: &mut DecodingWork) = position_kernel
+);
+
 #[inline(always)]
-fn score_position<S: Simd>(simd: S, job: &BatchDecoding<'_>, batch: &Batch, t: usize, scratch: &mut DecodingWork) {
+fn position_kernel<S: Simd>(simd: S, job: &BatchDecoding<'_>, batch: &Batch, t: usize, scratch: &mut DecodingWork) {
     let (data, l) = (job.data, job.scorer.layout.labels);
     let (width, active) = (l.div_ceil(WIDTH), batch.active(t));
     let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
@@ -326,9 +322,16 @@ fn score_position<S: Simd>(simd: S, job: &BatchDecoding<'_>, batch: &Batch, t: u
     }
 }
 
-/// Compute the marginals and log Z of a batch from its node scores.
+dispatch!(
+    /// Compute the marginals and log Z of a batch from its node scores.
+    fn marginals_of_batch(
+        job: &BatchDecoding<'_>, batch: &Batch, shape: &Shape, out: (&Shared<'_, f32>, &Shared<'_, f64>),
+        scratch: &mut DecodingWork,
+    ) = marginals_kernel
+);
+
 #[inline(always)]
-fn marginals_of_batch<S: Simd>(
+fn marginals_kernel<S: Simd>(
     simd: S,
     job: &BatchDecoding<'_>,
     batch: &Batch,
@@ -340,7 +343,7 @@ fn marginals_of_batch<S: Simd>(
     let DecodingWork { work, tile, .. } = &mut *scratch;
     let ones = Lane([1.0; WIDTH]);
     let mut log_z = [0.0; WIDTH];
-    sums::batch::forward(shape, edges, work, &mut log_z);
+    sums::batch::forward(shape, edges, work, &mut Prefilled, &mut log_z);
     for (lane, &s) in batch.sentences.iter().enumerate() {
         // SAFETY: a sentence belongs to one batch, as do its tokens below.
         unsafe { log_zs.set(s as usize, log_z[lane]) };
@@ -349,7 +352,7 @@ fn marginals_of_batch<S: Simd>(
         }
     }
     for t in (0..shape.positions()).rev() {
-        sums::batch::backward_step::<S, false>(simd, shape, edges, work, &ones, t);
+        sums::batch::backward_position(shape, edges, work, &ones, t);
         for v in 0..l.div_ceil(WIDTH) {
             simd.transpose(square(&work.p[v * WIDTH..]), &mut tile.0[v]);
         }

@@ -4,15 +4,13 @@
 //! is 0, so the kernel is a constant (poly) or a product of two factors (rbf), and their contributions are one
 //! precomputed sum.
 
-use crate::chain::viterbi::sentence::{Chart, Steps};
+use crate::chain::viterbi::sentence::{advance_all, best_path, best_paths, Chart, Steps};
 
 use crate::chain::limits::support::Support;
 use crate::dataset::csr::Csr;
 use crate::dataset::Dataset;
 use crate::decoding::lists::{claim_lists, no_path, PathLists};
 use crate::error::{Error, Result};
-use crate::machine::simd::dispatch::dispatch;
-use crate::machine::simd::find::Find;
 use crate::machine::simd::WIDTH;
 use crate::machine::system::stop;
 use crate::scores::kernel::expand::{self, Products};
@@ -303,10 +301,7 @@ struct KernelSearch<'a> {
     k: usize,
 }
 
-dispatch!(fn run(job: &KernelSearch<'_>, task: usize) -> Result<PathLists> = run_kernel);
-
-#[inline(always)]
-fn run_kernel<S: Find>(simd: S, job: &KernelSearch<'_>, task: usize) -> Result<PathLists> {
+fn run(job: &KernelSearch<'_>, task: usize) -> Result<PathLists> {
     let (data, l, steps) = (job.data, job.scorer.frame.labels, &job.scorer.steps);
     let mut chart = Chart::new(l);
     let (mut scores, mut paths) = (Vec::new(), Vec::new());
@@ -322,15 +317,15 @@ fn run_kernel<S: Find>(simd: S, job: &KernelSearch<'_>, task: usize) -> Result<P
                 let allowed = job.support.is_none_or(|a| a.sets[a.of[begin + t] as usize * l + y]);
                 row[y / WIDTH].0[y % WIDTH] = if allowed { x } else { f32::NEG_INFINITY };
             }
-            chart.advance(simd, steps, t);
         }
+        advance_all(&mut chart, steps, None);
         if job.k == 1 {
             paths.clear();
             paths.resize(n, 0);
             scores.clear();
-            scores.push(chart.best_path(simd, steps, &mut paths));
+            scores.push(best_path(&chart, steps, &mut paths));
         } else {
-            chart.best_paths(simd, steps, job.k, &mut scores, &mut paths);
+            best_paths(&mut chart, steps, job.k, &mut scores, &mut paths);
         }
         if job.k > 0 && !scores.first().is_some_and(|x| x.is_finite()) {
             return Err(no_path(s));

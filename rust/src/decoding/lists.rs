@@ -4,14 +4,11 @@
 //! the one that `Scorer::viterbi` returns. Sentences with edge attributes, or whose scores overflow, are decoded in
 //! double precision.
 
-use crate::chain::viterbi::sentence::{Chart, Steps};
-
 use crate::chain::limits::support::Support;
 use crate::chain::viterbi::kbest;
+use crate::chain::viterbi::sentence::{advance_all, best_paths, Chart, Steps};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::machine::simd::dispatch::dispatch;
-use crate::machine::simd::find::Find;
 use crate::machine::simd::Lane;
 use crate::machine::system::budget;
 use crate::machine::system::stop;
@@ -99,13 +96,11 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
     PathLists::join(parts)
 }
 
-dispatch!(fn run(job: &ListSearch<'_>, task: usize) -> Result<PathLists> = run_kernel);
-
-#[inline(always)]
-fn run_kernel<S: Find>(simd: S, job: &ListSearch<'_>, task: usize) -> Result<PathLists> {
+fn run(job: &ListSearch<'_>, task: usize) -> Result<PathLists> {
     let (scorer, data) = (job.scorer, job.data);
     let mut chart = Chart::new(scorer.layout.labels);
     let use_lists = scorer.layout.labels >= MIN_LIST_LABELS || testing::is_forced(CodePath::Sparse);
+    let lists = scorer.edges.sparse.as_ref().filter(|_| use_lists);
     let (mut scores, mut paths) = (Vec::new(), Vec::new());
     let mut out = PathLists::default();
     for s in task * TASK..((task + 1) * TASK).min(data.len()) {
@@ -123,12 +118,9 @@ fn run_kernel<S: Find>(simd: S, job: &ListSearch<'_>, task: usize) -> Result<Pat
                 if let Some(support) = job.support {
                     support.forbid_row(begin + t, scorer.layout.labels, row);
                 }
-                match &scorer.edges.sparse {
-                    Some(lists) if use_lists => chart.advance_listed(simd, lists, t),
-                    _ => chart.advance(simd, job.steps, t),
-                }
             }
-            chart.best_paths(simd, job.steps, job.k, &mut scores, &mut paths);
+            advance_all(&mut chart, job.steps, lists);
+            best_paths(&mut chart, job.steps, job.k, &mut scores, &mut paths);
             finite = job.k == 0 || scores.first().is_some_and(|x| x.is_finite());
         }
         testing::count(if finite { PathCount::Chart } else { PathCount::Log }, 1);

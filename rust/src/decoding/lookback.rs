@@ -127,7 +127,7 @@ fn run_kernel<S: Find>(
         let x = Sentence { node: &node, steps, rows: job.rows, same };
         let k = match job.decoder {
             Decoder::Cells { k } => {
-                found.run(simd, &x, k, &mut scores, &mut paths);
+                search::search(&mut found, &x, k, &mut scores, &mut paths);
                 k
             }
             Decoder::Beam { width, k } => {

@@ -14,7 +14,6 @@ use crate::chain::sums::log64::Trellis;
 use crate::chain::viterbi;
 use crate::chain::viterbi::double::Viterbi64;
 use crate::machine::simd::dispatch::{dispatch, FlushToZero};
-use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
@@ -199,48 +198,31 @@ unsafe fn groups(job: &Job<'_>, sentences: &[u32], work: &mut Work) -> Expected 
     sums
 }
 
-dispatch!(
-    /// Find the best paths of a group and their scores. No other thread may write to its part of `paths`.
-    fn find(job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work, paths: &Shared<'_, i64>) -> [f64; WIDTH] = find_kernel
-);
-
-#[inline(always)]
-fn find_kernel<S: Find>(
-    simd: S,
-    job: &Job<'_>,
-    group: &[u32],
-    shape: &Shape,
-    work: &mut Work,
-    paths: &Shared<'_, i64>,
-) -> [f64; WIDTH] {
+/// Find the best paths of a group and their scores. No other thread may write to its part of `paths`.
+fn find(job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work, paths: &Shared<'_, i64>) -> [f64; WIDTH] {
     let chains = job.chains;
     let mut reading = Reading::new(chains, shape, LaneRows::new(chains, group));
     for t in 0..shape.positions() {
-        reading.fill(simd, t, &mut work.psi);
+        reading.fill(t, &mut work.psi);
     }
-    let mut scores = viterbi::batch::viterbi(simd, shape, &job.edges, work, |lane, t, y| {
-        if let Some(&b) = group.get(lane) {
-            // SAFETY: no other thread writes to this sentence's part.
-            unsafe { paths.set(b as usize * chains.time + t, i64::from(y)) };
-        }
-    });
+    let mut scores = viterbi::batch::viterbi(shape, &job.edges, work);
+    for (lane, &b) in group.iter().enumerate() {
+        // SAFETY: no other thread writes to this sentence's part.
+        let path = unsafe { paths.slice(b as usize * chains.time, shape.lengths[lane] as usize) };
+        path.iter_mut().zip(&work.path).for_each(|(y, labels)| *y = i64::from(labels[lane]));
+    }
     for (_, score) in scores.iter_mut().enumerate().filter(|(lane, _)| reading.nan >> lane & 1 != 0) {
         *score = f64::NAN;
     }
     scores
 }
 
-dispatch!(
-    /// log Z of a group by the scaled recursions, NaN if a sentence is out of their range.
-    fn forward(job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work) -> [f64; WIDTH] = forward_kernel
-);
-
-#[inline(always)]
-fn forward_kernel<S: Simd>(simd: S, job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work) -> [f64; WIDTH] {
+/// log Z of a group by the scaled recursions, NaN if a sentence is out of their range.
+fn forward(job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work) -> [f64; WIDTH] {
     let mut log_z = [f64::NAN; WIDTH];
     if job.edges.scaled {
         let mut reading = Reading::new(job.chains, shape, LaneRows::new(job.chains, group));
-        sums::batch::forward_from(simd, shape, &job.edges, work, &mut reading, &mut log_z);
+        sums::batch::forward(shape, &job.edges, work, &mut reading, &mut log_z);
         for (_, z) in log_z.iter_mut().enumerate().filter(|(lane, _)| reading.nan >> lane & 1 != 0) {
             *z = f64::NAN;
         }
@@ -315,7 +297,7 @@ fn expect_kernel<S: Simd>(
     let factor = Lane(weight.map(|w| w as f32));
     let mut written = (positions * l).next_multiple_of(WIDTH);
     for t in (0..positions).rev() {
-        sums::batch::backward_step::<S, false>(simd, shape, &job.edges, work, &one, t);
+        sums::batch::backward_position(shape, &job.edges, work, &one, t);
         for (p, psi) in work.p[..l].iter().zip(&mut work.psi[t * l..]) {
             simd.store(simd.mul(simd.load(p), simd.load(&factor)), psi);
         }

@@ -3,6 +3,7 @@
 
 use crate::chain::emissions::Chains;
 use crate::chain::sums::batch::{NodeScores, Shape};
+use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{prefetch, Lane, Simd, WIDTH};
 use crate::machine::system::shared::Shared;
 
@@ -96,25 +97,32 @@ impl<'a> Reading<'a> {
 }
 
 impl NodeScores for Reading<'_> {
-    #[inline(always)]
-    fn fill<S: Simd>(&mut self, simd: S, t: usize, psi: &mut [Lane]) {
-        let l = self.shape.labels;
-        while self.done < (t + 1) * l {
-            self.nan |= self.rows.read(simd, self.chains.node, self.done, &mut psi[self.done..]);
-            self.done += WIDTH;
+    fn fill(&mut self, t: usize, psi: &mut [Lane]) {
+        read_position(self, t, psi);
+    }
+}
+
+dispatch!(fn read_position(reading: &mut Reading<'_>, t: usize, psi: &mut [Lane]) = read_kernel);
+
+#[inline(always)]
+fn read_kernel<S: Simd>(simd: S, reading: &mut Reading<'_>, t: usize, psi: &mut [Lane]) {
+    let Reading { chains, shape, rows, done, nan } = reading;
+    let l = shape.labels;
+    while *done < (t + 1) * l {
+        *nan |= rows.read(simd, chains.node, *done, &mut psi[*done..]);
+        *done += WIDTH;
+    }
+    let here = &mut psi[t * l..(t + 1) * l];
+    if t == 0 {
+        for (s, &x) in here.iter_mut().zip(chains.start) {
+            simd.store(simd.add(simd.load(s), simd.splat(x)), s);
         }
-        let here = &mut psi[t * l..(t + 1) * l];
-        if t == 0 {
-            for (s, &x) in here.iter_mut().zip(self.chains.start) {
-                simd.store(simd.add(simd.load(s), simd.splat(x)), s);
-            }
-        }
-        if !self.shape.full(t + 1) {
-            let ends = simd.load(&self.shape.ends(t));
-            for (s, &x) in here.iter_mut().zip(self.chains.end) {
-                let score = simd.load(s);
-                simd.store(simd.select_gt(ends, simd.splat(0.0), simd.add(score, simd.splat(x)), score), s);
-            }
+    }
+    if !shape.full(t + 1) {
+        let ends = simd.load(&shape.ends(t));
+        for (s, &x) in here.iter_mut().zip(chains.end) {
+            let score = simd.load(s);
+            simd.store(simd.select_gt(ends, simd.splat(0.0), simd.add(score, simd.splat(x)), score), s);
         }
     }
 }

@@ -62,13 +62,7 @@ impl<S: Find> Tops<S> {
 
 /// `viterbi::batch` with lists. `work.alpha` holds the best score of each label before its node score.
 #[inline(always)]
-pub(crate) fn best_paths<S: Find>(
-    simd: S,
-    shape: &Shape,
-    sparse: &Sparse,
-    work: &mut Work,
-    emit: impl FnMut(usize, usize, u16),
-) -> [f64; WIDTH] {
+pub(crate) fn best_paths<S: Find>(simd: S, shape: &Shape, sparse: &Sparse, work: &mut Work) -> [f64; WIDTH] {
     let l = shape.labels;
     assert!(sparse.pattern.labels == l && work.is_reserved(shape));
     let none = simd.splat(f32::NEG_INFINITY);
@@ -104,7 +98,7 @@ pub(crate) fn best_paths<S: Find>(
             renormalize::sentences(simd, shape, t, &mut here[..l], &mut scores);
         }
     }
-    backtrack(simd, shape, sparse, work, emit, &mut scores);
+    backtrack(simd, shape, sparse, work, &mut scores);
     scores
 }
 
@@ -144,14 +138,7 @@ impl Sparse {
 /// Backward pass for sixteen sentences at a time: find the label that gave the best score of the next one. The best
 /// score of each last token is added to `scores`.
 #[inline(always)]
-fn backtrack<S: Find>(
-    simd: S,
-    shape: &Shape,
-    sparse: &Sparse,
-    work: &Work,
-    mut emit: impl FnMut(usize, usize, u16),
-    scores: &mut [f64; WIDTH],
-) {
+fn backtrack<S: Find>(simd: S, shape: &Shape, sparse: &Sparse, work: &mut Work, scores: &mut [f64; WIDTH]) {
     let l = shape.labels;
     let mut at = [0usize; WIDTH];
     for t in (0..shape.positions()).rev() {
@@ -169,7 +156,7 @@ fn backtrack<S: Find>(
                 scores[lane] += f64::from(row[at[lane]].0[lane]);
             }
             if n > t {
-                emit(lane, t, at[lane] as u16);
+                work.path[t][lane] = at[lane] as u16;
                 unresolved |= 1 << lane;
                 best_scores.0[lane] = work.alpha[t * l + at[lane]].0[lane];
             }

@@ -18,7 +18,7 @@ use crate::chain::lookback::bounded_search::BoundedSearch;
 use crate::chain::lookback::bounds::{none_above, RowBounds};
 use crate::chain::lookback::Lookback;
 use crate::chain::viterbi::renormalize;
-use crate::chain::viterbi::sentence::{Chart, Steps};
+use crate::chain::viterbi::sentence::{advance_all, best_paths, Chart, Steps};
 use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
@@ -140,10 +140,8 @@ impl Search {
         if self.terms.far == 1 && !self.terms.tuples && x.same.is_empty() && !testing::is_forced(CodePath::Broad) {
             self.chart.begin(n, false);
             self.chart.node[..n * self.width].copy_from_slice(x.node);
-            for t in 0..n {
-                self.chart.advance(simd, x.steps, t);
-            }
-            return self.chart.best_paths(simd, x.steps, k, scores, paths);
+            advance_all(&mut self.chart, x.steps, None);
+            return best_paths(&mut self.chart, x.steps, k, scores, paths);
         }
         if BoundedSearch::supports(&self.terms)
             && x.same.is_empty()

@@ -107,6 +107,7 @@ pub struct Work {
     pub tiles: Vec<bool>,   // tiles of `pairs` to compute, all if empty
     pub lost: [f32; WIDTH], // largest share of probability that any position of a sentence lost to underflow
     pub largest: [f32; WIDTH], // largest beta and gamma of a sentence of weight 1
+    pub path: Vec<[u16; WIDTH]>, // [T] labels found by `viterbi::batch`
 }
 
 impl Work {
@@ -163,34 +164,32 @@ pub fn product<S: Simd, const N: usize>(simd: S, m: &[f32], labels: usize, from:
 pub trait NodeScores {
     /// Write the scores of position t to row t of `psi`, which is [T, L] plus slack for a whole tile. Called in order
     /// of t.
-    fn fill<S: Simd>(&mut self, simd: S, t: usize, psi: &mut [Lane]);
+    fn fill(&mut self, t: usize, psi: &mut [Lane]);
 }
 
 /// Node scores are already in `psi`; nothing to do.
-struct Prefilled;
+pub struct Prefilled;
 
 impl NodeScores for Prefilled {
-    #[inline(always)]
-    fn fill<S: Simd>(&mut self, _: S, _: usize, _: &mut [Lane]) {}
+    fn fill(&mut self, _: usize, _: &mut [Lane]) {}
 }
 
 dispatch!(
-    /// Compute psi, alpha and 1/c from the node scores in `work.psi`. Write log Z of each sentence, or NaN if the
-    /// sentence is flagged. `edges` must have the shape's labels, and `work` must be reserved for the shape. Compiled
-    /// as a function of its own: inlined into its callers, which are large, it would increase compile time, which is
-    /// quadratic in the size of a function.
-    pub fn forward(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) =
-        |simd| forward_from(simd, shape, edges, work, &mut Prefilled, log_z)
+    /// Compute psi, alpha and 1/c from node scores. Write log Z of each sentence, or NaN if the sentence is flagged.
+    /// `edges` must have the shape's labels, and `work` must be reserved for the shape. Compiled as a function of its
+    /// own: inlined into its callers, which are large, it would increase compile time, which is quadratic in the size
+    /// of a function.
+    pub fn forward(shape: &Shape, edges: &Edges, work: &mut Work, scores: &mut dyn NodeScores, log_z: &mut [f64; WIDTH]) =
+        forward_kernel
 );
 
-/// `forward` with node scores that are computed position by position.
 #[inline(always)]
-pub fn forward_from<S: Simd>(
+fn forward_kernel<S: Simd>(
     simd: S,
     shape: &Shape,
     edges: &Edges,
     work: &mut Work,
-    scores: &mut impl NodeScores,
+    scores: &mut dyn NodeScores,
     log_z: &mut [f64; WIDTH],
 ) {
     let (l, positions) = (shape.labels, shape.positions());
@@ -202,7 +201,7 @@ pub fn forward_from<S: Simd>(
     let forbids = edges.underflow.forbids;
     let mut least = one;
     for t in 0..positions {
-        scores.fill(simd, t, &mut work.psi);
+        scores.fill(t, &mut work.psi);
         let psi = &mut work.psi[t * l..(t + 1) * l];
         let mut top = simd.load(&psi[0]);
         for s in &psi[1..] {
@@ -280,6 +279,12 @@ pub fn clear_lane(shape: &Shape, work: &mut Work, lane: usize) {
         v.0[lane] = 0.0;
     }
 }
+
+dispatch!(
+    /// `backward_step` without `IN_PLACE`.
+    pub fn backward_position(shape: &Shape, edges: &Edges, work: &mut Work, weight: &Lane, t: usize) =
+        |simd| backward_step::<_, false>(simd, shape, edges, work, weight, t)
+);
 
 /// Backward step at position t: compute gamma_t from beta_t and write the weighted marginals of position t to `work.p`,
 /// or over psi_t if `IN_PLACE`. With lists of edges and `IN_PLACE`, only the last two gammas are kept, in alternating

@@ -7,6 +7,7 @@
 use crate::chain::edges::Edges;
 use crate::chain::sums::batch::LogScales;
 use crate::machine::simd::blocks::by_block;
+use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 
@@ -78,6 +79,17 @@ fn scale<S: Find>(simd: S, row: &mut [Lane], by: f32) {
     }
 }
 
+dispatch!(
+    /// Compute psi, alpha and 1 / c from the node scores of n > 0 tokens. Return log Z, or `None` if the sentence is
+    /// flagged. The buffers must be reserved for n tokens and the labels of `edges`.
+    pub fn forward(single: &mut Single, edges: &Edges, n: usize) -> Option<f64> = |simd| single.forward(simd, edges, n)
+);
+
+dispatch!(
+    /// Write the marginals [T, L], after `forward`.
+    pub fn marginals(single: &mut Single, edges: &Edges, out: &mut [f32]) = |simd| single.backward(simd, edges, out)
+);
+
 impl Single {
     pub fn reserve(&mut self, n: usize, labels: usize) {
         let width = labels.div_ceil(WIDTH);
@@ -87,10 +99,8 @@ impl Single {
         self.inverse.resize(self.inverse.len().max(n), 0.0);
     }
 
-    /// Compute psi, alpha and 1 / c from the node scores of n > 0 tokens. Return log Z, or `None` if the sentence is
-    /// flagged. The buffers must be reserved for n tokens and the labels of `edges`.
     #[inline(always)]
-    pub(crate) fn forward<S: Find>(&mut self, simd: S, edges: &Edges, n: usize) -> Option<f64> {
+    fn forward<S: Find>(&mut self, simd: S, edges: &Edges, n: usize) -> Option<f64> {
         let (l, width) = (edges.labels, edges.labels.div_ceil(WIDTH));
         let (m, _) = edges.padded();
         let (zero, one) = (simd.splat(0.0), simd.splat(1.0));
@@ -129,17 +139,9 @@ impl Single {
         edges.underflow.bounds(smallest_scale, entry).filter(|_| z.is_finite()).map(|_| z)
     }
 
-    /// Call `visit(t, p)` with the marginals of each position, in lanes, from the last position to the first, after
-    /// `forward`.
     #[inline(always)]
-    pub(crate) fn backward<S: Find>(
-        &mut self,
-        simd: S,
-        edges: &Edges,
-        n: usize,
-        mut visit: impl FnMut(usize, &[Lane]),
-    ) {
-        let (l, width) = (edges.labels, edges.labels.div_ceil(WIDTH));
+    fn backward<S: Find>(&mut self, simd: S, edges: &Edges, out: &mut [f32]) {
+        let (l, width, n) = (edges.labels, edges.labels.div_ceil(WIDTH), out.len() / edges.labels);
         let (_, transposed) = edges.padded();
         let (row, gamma) = (&mut self.row[..width], &mut self.gamma[..width]);
         let zero = simd.splat(0.0);
@@ -160,7 +162,9 @@ impl Single {
             let back = if sum > 0.0 { 1.0 / sum } else { 1.0 };
             scale(simd, row, back);
             scale(simd, gamma, back);
-            visit(t, row);
+            for (part, lane) in out[t * l..(t + 1) * l].chunks_mut(WIDTH).zip(&*row) {
+                part.copy_from_slice(&lane.0[..part.len()]);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::chain::lists;
 use crate::chain::sums::batch::{Shape, Work};
 use crate::chain::viterbi::renormalize;
 use crate::machine::simd::blocks::by_block;
+use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::machine::system::testing::{self, CodePath, PathCount};
@@ -13,20 +14,18 @@ use crate::machine::system::testing::{self, CodePath, PathCount};
 /// all labels.
 const MIN_SEARCH_LABELS: usize = 32;
 
-/// Find the best path of each sentence from the node scores in `work.psi`. Pass its labels to `emit(lane, t, label)`
-/// and return its score. Ties: the lower label. `edges` must have the shape's labels, and `work` must be reserved for
-/// the shape.
+dispatch!(
+    /// Find the best path of each sentence from the node scores in `work.psi`. Write its labels to `work.path` and return
+    /// its score. Ties: the lower label. `edges` must have the shape's labels, and `work` must be reserved for the shape.
+    pub fn viterbi(shape: &Shape, edges: &Edges, work: &mut Work) -> [f64; WIDTH] = viterbi_kernel
+);
+
 #[inline(always)]
-pub(crate) fn viterbi<S: Find>(
-    simd: S,
-    shape: &Shape,
-    edges: &Edges,
-    work: &mut Work,
-    emit: impl FnMut(usize, usize, u16),
-) -> [f64; WIDTH] {
+fn viterbi_kernel<S: Find>(simd: S, shape: &Shape, edges: &Edges, work: &mut Work) -> [f64; WIDTH] {
+    work.path.resize(shape.positions().max(work.path.len()), [0; WIDTH]);
     if let Some(lists) = &edges.sparse {
         testing::count(PathCount::Sparse, 1);
-        return lists::best_paths(simd, shape, lists, work, emit);
+        return lists::best_paths(simd, shape, lists, work);
     }
     let back_pointers = match (testing::is_forced(CodePath::Noted), testing::is_forced(CodePath::Sought)) {
         (false, false) => shape.labels < MIN_SEARCH_LABELS,
@@ -34,8 +33,8 @@ pub(crate) fn viterbi<S: Find>(
     };
     testing::count(if back_pointers { PathCount::Noted } else { PathCount::Sought }, 1);
     match back_pointers {
-        true => best_paths::<S, true>(simd, shape, edges, work, emit),
-        false => best_paths::<S, false>(simd, shape, edges, work, emit),
+        true => best_paths::<S, true>(simd, shape, edges, work),
+        false => best_paths::<S, false>(simd, shape, edges, work),
     }
 }
 
@@ -48,7 +47,6 @@ fn best_paths<S: Find, const BACK_POINTERS: bool>(
     shape: &Shape,
     edges: &Edges,
     work: &mut Work,
-    mut emit: impl FnMut(usize, usize, u16),
 ) -> [f64; WIDTH] {
     // Back pointers take the same number of registers again.
     let max_block = if BACK_POINTERS { 6 } else { S::BLOCK.max(6) };
@@ -111,7 +109,7 @@ fn best_paths<S: Find, const BACK_POINTERS: bool>(
                 y = if BACK_POINTERS { known as usize } else { rows.find(simd, columns, after, lane, known) };
             }
             label[lane] = y;
-            emit(lane, t, y as u16);
+            work.path[t][lane] = y as u16;
         }
     }
     score

@@ -1,7 +1,7 @@
 //! One pass over a chunk of sentences at fixed weights: scores, recursions, gradient.
 
 use crate::chain::edges::Edges;
-use crate::chain::sums::batch::{self, NodeScores, Shape, Work};
+use crate::chain::sums::batch::{self, NodeScores, Prefilled, Shape, Work};
 use crate::chain::sums::pointwise::{self, PointwiseWork};
 use crate::chain::sums::underflow::exceeds_log_z;
 use crate::dataset::plan::Batch;
@@ -13,6 +13,7 @@ use crate::machine::simd::{Lane, Level, Simd, WIDTH};
 use crate::machine::system::shared::Shared;
 use crate::machine::system::stop;
 use crate::machine::system::testing::{self, CodePath, PathCount};
+use crate::scores::corpus_layout::steps::fill_step;
 use crate::scores::corpus_layout::{self, Field, Nodes};
 use crate::scores::tile::Tile;
 
@@ -90,11 +91,9 @@ struct Filling<'a> {
 }
 
 impl NodeScores for Filling<'_> {
-    #[inline(always)]
-    fn fill<S: Simd>(&mut self, simd: S, t: usize, psi: &mut [Lane]) {
+    fn fill(&mut self, t: usize, psi: &mut [Lane]) {
         let (nodes, rows, rare) = (self.pass.nodes, self.pass.rows, self.pass.rare);
-        // SAFETY: the batch is one of the pass, whose rows and copies were filled for these nodes.
-        unsafe { nodes.fill_step(simd, self.batch, t, rows, rare, &nodes.support, psi, self.gold, self.tile) };
+        fill_step(nodes, self.batch, t, rows, rare, &nodes.support, psi, self.gold, self.tile);
     }
 }
 
@@ -239,19 +238,10 @@ fn score_batch(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut PassWork)
     corpus_layout::fill(pass.nodes, batch, pass.rows, pass.rare, support, &mut field.nodes, &mut field.gold, tile);
 }
 
-dispatch!(
-    /// Process sixteen sentences by the scaled recursions, from node scores to residuals. Those out of range are
-    /// flagged instead. `pass` belongs to the batch's plan, and field i holds the batch's node scores. `stepwise`:
-    /// field i need not hold node scores, residuals are added to the gradient immediately, and field i is left zero.
-    pub fn run_batch(
-        pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut PassWork, sums: &mut ChunkSums,
-        stepwise: Option<&mut Gradient<'_>>,
-    ) = batch_kernel
-);
-
-#[inline(always)]
-fn batch_kernel<S: Simd>(
-    simd: S,
+/// Process sixteen sentences by the scaled recursions, from node scores to residuals. Those out of range are flagged
+/// instead. `pass` belongs to the batch's plan, and field i holds the batch's node scores. `stepwise`: field i need not
+/// hold node scores, residuals are added to the gradient immediately, and field i is left zero.
+pub fn run_batch(
     pass: &Pass<'_>,
     batch: &Batch,
     i: usize,
@@ -280,9 +270,9 @@ fn batch_kernel<S: Simd>(
     if stepwise.is_some() {
         let gold = &mut fields[i].gold;
         *gold = [0.0; WIDTH];
-        batch::forward_from(simd, shape, pass.edges, work, &mut Filling { pass, batch, gold, tile }, &mut log_z);
+        batch::forward(shape, pass.edges, work, &mut Filling { pass, batch, gold, tile }, &mut log_z);
     } else {
-        batch::forward(shape, pass.edges, work, &mut log_z);
+        batch::forward(shape, pass.edges, work, &mut Prefilled, &mut log_z);
     }
     let mut factor = Lane::ZERO;
     for (lane, &sentence) in batch.sentences.iter().enumerate() {
@@ -395,29 +385,18 @@ fn backward_kernel<S: Simd>(
     batch::add_pairs(pass.edges, &work.tiles, &work.alpha, &work.gamma, &mut work.pairs, 1..shape.positions());
 }
 
-dispatch!(
-    /// log Z - log Z under the known labels: two passes with opposite signs.
-    fn run_partial(pass: &Pass<'_>, current: &CurrentBatch<'_>, scratch: &mut PassWork, sums: &mut ChunkSums) = partial_kernel
-);
-
-#[inline(always)]
-fn partial_kernel<S: Simd>(
-    simd: S,
-    pass: &Pass<'_>,
-    current: &CurrentBatch<'_>,
-    scratch: &mut PassWork,
-    sums: &mut ChunkSums,
-) {
+/// log Z - log Z under the known labels: two passes with opposite signs.
+fn run_partial(pass: &Pass<'_>, current: &CurrentBatch<'_>, scratch: &mut PassWork, sums: &mut ChunkSums) {
     let CurrentBatch { batch, i, shape, weights } = current;
     let PassWork { work, extra, tile, flagged, .. } = scratch;
     let n = shape.positions() * shape.labels;
     let (mut all, mut given, mut unused) = ([0.0; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);
     extra.reserve(shape);
     extra.v[..n].copy_from_slice(&work.psi[..n]);
-    batch::forward(shape, pass.edges, work, &mut all);
+    batch::forward(shape, pass.edges, work, &mut Prefilled, &mut all);
     let largest = work.largest;
     corpus_layout::fill(pass.nodes, batch, pass.rows, pass.rare, &pass.nodes.partial, &mut work.psi, &mut unused, tile);
-    batch::forward(shape, pass.edges, work, &mut given);
+    batch::forward(shape, pass.edges, work, &mut Prefilled, &mut given);
     let mut factor = Lane::ZERO;
     let mut flagged_lanes = Vec::new();
     for lane in 0..batch.sentences.len() {
@@ -435,13 +414,13 @@ fn partial_kernel<S: Simd>(
     run_backward(pass, shape, &Lane(factor.0.map(|x| -x)), work, None);
     extra.p[..n].copy_from_slice(&work.psi[..n]);
     work.psi[..n].copy_from_slice(&extra.v[..n]);
-    batch::forward(shape, pass.edges, work, &mut all);
+    batch::forward(shape, pass.edges, work, &mut Prefilled, &mut all);
     for lane in flagged_lanes {
         batch::clear_lane(shape, work, lane);
     }
     run_backward(pass, shape, &factor, work, None);
     for (r, p) in work.psi[..n].iter_mut().zip(&extra.p[..n]) {
-        simd.store(simd.add(simd.load(r), simd.load(p)), r);
+        r.0.iter_mut().zip(p.0).for_each(|(r, p)| *r += p);
     }
 }
 
@@ -466,7 +445,7 @@ fn pointwise_kernel<S: Simd>(
     let n = shape.positions() * l;
     extra.reserve(shape);
     for t in (0..shape.positions()).rev() {
-        batch::backward_step::<S, false>(simd, shape, pass.edges, work, factor, t);
+        batch::backward_position(shape, pass.edges, work, factor, t);
         extra.p[t * l..(t + 1) * l].copy_from_slice(&work.p[..l]);
     }
     let gold: [&[u16]; WIDTH] =

@@ -8,14 +8,12 @@
 //! budget in the same way.
 
 use crate::chain::limits::Limits;
-use crate::chain::viterbi::sentence::Chart;
+use crate::chain::viterbi::sentence::{advance_all, best_path, Chart};
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::online::EpochOptions;
 use crate::learners::tally::{not_finite, Tally};
-use crate::machine::simd::dispatch::dispatch;
-use crate::machine::simd::find::Find;
 use crate::machine::system::shuffle::Generator;
 use crate::machine::system::stop;
 use crate::scores::check::check_given_weights;
@@ -50,18 +48,16 @@ pub struct KernelPerceptron {
     scratch: Vec<f64>,
 }
 
-dispatch!(fn decode(dual: &mut KernelPerceptron, sentence: u32) -> f64 = decode_kernel);
-
-#[inline(always)]
-fn decode_kernel<S: Find>(simd: S, dual: &mut KernelPerceptron, sentence: u32) -> f64 {
+/// Set the best path of a sentence and return its score.
+fn decode(dual: &mut KernelPerceptron, sentence: u32) -> f64 {
     let (begin, end) = dual.table.range(sentence);
     dual.chart.begin(end - begin, false);
     for t in 0..end - begin {
         dual.table.fill(&mut dual.chart, sentence, t, &[], &mut dual.scratch);
-        dual.chart.advance(simd, &dual.table.steps, t);
     }
+    advance_all(&mut dual.chart, &dual.table.steps, None);
     dual.path.resize(end - begin, 0);
-    dual.chart.best_path(simd, &dual.table.steps, &mut dual.path)
+    best_path(&dual.chart, &dual.table.steps, &mut dual.path)
 }
 
 impl KernelPerceptron {

@@ -275,7 +275,7 @@ fn step_kernel<S: Find>(simd: S, learner: &mut Learner, sentence: u32, tally: &m
         rows: &lookback_weights.rows,
         same,
     };
-    search.run(simd, &x, learner.rule.k(), &mut scratch.scores, &mut scratch.paths);
+    search::search(search, &x, learner.rule.k(), &mut scratch.scores, &mut scratch.paths);
     if !scratch.scores.first().is_some_and(|x| x.is_finite()) {
         return Err(not_finite(sentence));
     }

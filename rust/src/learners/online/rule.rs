@@ -1,6 +1,6 @@
 //! One step of each learner: decode a sentence, compare with its gold labels, change the weights.
 
-use crate::chain::viterbi::sentence::{Chart, Steps};
+use crate::chain::viterbi::sentence::{best_path, best_paths, Chart, Steps};
 use crate::machine::system::stop;
 
 use crate::chain::limits::at_most_once::{search::AtMostOnceSearch, too_many, Groups};
@@ -11,10 +11,9 @@ use crate::learners::online::differences::{Differences, Patterns};
 use crate::learners::online::program;
 use crate::learners::tally::{not_finite, Tally};
 use crate::machine::simd::dispatch::dispatch;
-use crate::machine::simd::find::Find;
 use crate::machine::simd::Lane;
 use crate::machine::system::names::named;
-use crate::scores::online_layout::{OnlineWeights, TokenCells};
+use crate::scores::online_layout::{weights, OnlineWeights, TokenCells};
 
 /// Update for a wrong guess y^, with d = S(y) - S(y^) and loss = cost - w.d.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -149,19 +148,8 @@ fn enforce_groups(
     Ok(())
 }
 
-dispatch!(
-    /// Take one step for each sentence of `order`.
-    pub fn learn(task: &Task, online_weights: &mut OnlineWeights, worker: &mut Worker, order: &[u32]) -> Result<Tally> = learn_kernel
-);
-
-#[inline(always)]
-fn learn_kernel<S: Find>(
-    simd: S,
-    task: &Task,
-    online_weights: &mut OnlineWeights,
-    worker: &mut Worker,
-    order: &[u32],
-) -> Result<Tally> {
+/// Take one step for each sentence of `order`.
+pub fn learn(task: &Task, online_weights: &mut OnlineWeights, worker: &mut Worker, order: &[u32]) -> Result<Tally> {
     let mut tally = Tally::default();
     let k = task.rule.k();
     for (i, &sentence) in order.iter().enumerate() {
@@ -169,11 +157,19 @@ fn learn_kernel<S: Find>(
         let next = order.get(i + 1).copied().unwrap_or(sentence);
         let gold = task.tokens.gold(sentence);
         let weight = task.sample_weight.get(sentence as usize).copied().unwrap_or(1.0);
-        online_weights.run(simd, &task.tokens, &mut worker.chart, &mut worker.varied, sentence, next, &task.augment);
+        weights::run(
+            online_weights,
+            &task.tokens,
+            &mut worker.chart,
+            &mut worker.varied,
+            sentence,
+            next,
+            &task.augment,
+        );
         let steps = online_weights.steps(&task.tokens, &worker.varied);
         if k == 1 {
             worker.path.resize(gold.len(), 0);
-            let score = worker.chart.best_path(simd, steps, &mut worker.path);
+            let score = best_path(&worker.chart, steps, &mut worker.path);
             if !score.is_finite() {
                 return Err(not_finite(sentence));
             }
@@ -181,7 +177,7 @@ fn learn_kernel<S: Find>(
                 enforce_groups(groups, &worker.chart, steps, &mut worker.search, sentence, &mut worker.path)?;
             }
         } else {
-            worker.chart.best_paths(simd, steps, k, &mut worker.scores, &mut worker.paths);
+            best_paths(&mut worker.chart, steps, k, &mut worker.scores, &mut worker.paths);
             if !worker.scores.first().is_some_and(|x| x.is_finite()) {
                 return Err(not_finite(sentence));
             }
@@ -207,10 +203,14 @@ fn learn_kernel<S: Find>(
     Ok(tally)
 }
 
-/// Update the weights after a sentence. Return whether anything changed. Inlined into the kernel, and so compiled for
-/// each instruction set.
+dispatch!(
+    /// Update the weights after a sentence. Return whether anything changed. The compiler vectorizes the loops.
+    fn change(task: &Task, weights: &mut OnlineWeights, worker: &mut Worker, sentence: u32, weight: f32, loss: &mut f64) -> Result<bool> =
+        |_simd| change_kernel(task, weights, worker, sentence, weight, loss)
+);
+
 #[inline(always)]
-fn change(
+fn change_kernel(
     task: &Task,
     online_weights: &mut OnlineWeights,
     worker: &mut Worker,
@@ -335,15 +335,8 @@ fn project(
     Ok(worker.tau.iter().any(|&t| t > 0.0))
 }
 
-dispatch!(
-    /// Append the best paths of some sentences under fixed weights to `guesses`.
-    pub fn decode(task: &Task, online_weights: &OnlineWeights, worker: &mut Worker, sentences: &[u32], guesses: &mut Vec<u16>)
-        -> Result<Tally> = decode_kernel
-);
-
-#[inline(always)]
-fn decode_kernel<S: Find>(
-    simd: S,
+/// Append the best paths of some sentences under fixed weights to `guesses`.
+pub fn decode(
     task: &Task,
     online_weights: &OnlineWeights,
     worker: &mut Worker,
@@ -355,12 +348,20 @@ fn decode_kernel<S: Find>(
         stop::check();
         let next = sentences.get(i + 1).copied().unwrap_or(sentence);
         let gold = task.tokens.gold(sentence);
-        online_weights.run(simd, &task.tokens, &mut worker.chart, &mut worker.varied, sentence, next, &task.augment);
+        weights::run(
+            online_weights,
+            &task.tokens,
+            &mut worker.chart,
+            &mut worker.varied,
+            sentence,
+            next,
+            &task.augment,
+        );
         let steps = online_weights.steps(&task.tokens, &worker.varied);
         let begin = guesses.len();
         guesses.resize(begin + gold.len(), 0);
         let guess = &mut guesses[begin..];
-        if !worker.chart.best_path(simd, steps, guess).is_finite() {
+        if !best_path(&worker.chart, steps, guess).is_finite() {
             return Err(not_finite(sentence));
         }
         if let Some(groups) = &task.once {

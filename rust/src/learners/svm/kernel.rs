@@ -4,13 +4,11 @@
 //! d.d' = sum_{s,t} (n_s . n'_t) K(x_s, x_t) + transitions      n_s(y) = [gold_s = y] - [path_s = y]
 //! ```
 
-use crate::chain::viterbi::sentence::Steps;
+use crate::chain::viterbi::sentence::{advance_all, Steps};
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::svm::space::{Space, SpaceState, SpaceWork};
-use crate::machine::simd::dispatch::dispatch;
-use crate::machine::simd::find::Find;
 use crate::machine::simd::Lane;
 use crate::scores::kernel::table::Betas;
 
@@ -57,25 +55,18 @@ impl KernelSpace {
     }
 }
 
-dispatch!(fn run(space: &KernelSpace, work: &mut SpaceWork, sentence: u32, cost: &[Lane]) = run_kernel);
-
-#[inline(always)]
-fn run_kernel<S: Find>(simd: S, space: &KernelSpace, work: &mut SpaceWork, sentence: u32, cost: &[Lane]) {
-    let (begin, end) = space.table.range(sentence);
-    work.chart.begin(end - begin, false);
-    for t in 0..end - begin {
-        space.table.fill(&mut work.chart, sentence, t, cost, &mut work.row);
-        work.chart.advance(simd, &space.table.steps, t);
-    }
-}
-
 impl Space for KernelSpace {
     fn data(&self) -> &Dataset {
         &self.table.data
     }
 
     fn run(&self, work: &mut SpaceWork, sentence: u32, _next: u32, cost: &[Lane]) {
-        run(self, work, sentence, cost);
+        let (begin, end) = self.table.range(sentence);
+        work.chart.begin(end - begin, false);
+        for t in 0..end - begin {
+            self.table.fill(&mut work.chart, sentence, t, cost, &mut work.row);
+        }
+        advance_all(&mut work.chart, &self.table.steps, None);
     }
 
     fn refill(&self, work: &mut SpaceWork, sentence: u32, positions: &[u32], cost: &[Lane]) {

@@ -20,12 +20,11 @@ pub mod options;
 pub mod saved;
 pub mod space;
 
-use crate::chain::viterbi::sentence::{Chart, Steps};
+use crate::chain::viterbi::sentence::{best_path, best_paths, Steps};
 use crate::machine::system::stop;
 
 use crate::error::{Error, Result};
 use crate::learners::tally::not_finite;
-use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::shuffle::Generator;
 use block::Visit;
@@ -95,11 +94,6 @@ pub struct Solver<S: Space> {
     products: Vec<f64>,
 }
 
-dispatch!(fn best_path(chart: &Chart, steps: &Steps, path: &mut [u16]) -> f64 = |simd| chart.best_path(simd, steps, path));
-dispatch!(
-    fn best_paths(chart: &mut Chart, steps: &Steps, k: usize, scores: &mut Vec<f64>, paths: &mut Vec<u16>) =
-        |simd| chart.best_paths(simd, steps, k, scores, paths)
-);
 impl<S: Space> Solver<S> {
     pub fn new(space: S, labels: usize, options: SvmOptions) -> Result<Solver<S>> {
         let n = space.data().len();

@@ -7,10 +7,9 @@ use crate::chain::viterbi::sentence::{Chart, Steps};
 
 use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::kernel::table::Weights;
-use crate::scores::online_layout::{OnlineWeights, TokenCells};
+use crate::scores::online_layout::{weights, OnlineWeights, TokenCells};
 
 /// Scratch of one thread.
 pub struct SpaceWork {
@@ -99,27 +98,19 @@ impl Linear {
     }
 }
 
-dispatch!(
-    fn run_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) =
-        |simd| space.online_weights.run(simd, &space.tokens, &mut work.chart, &mut work.varied, sentence, next, cost)
-);
-
-dispatch!(
-    fn refill_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, at: &[u32], cost: &[Lane]) =
-        |simd| space.online_weights.refill(simd, &space.tokens, &mut work.chart, &mut work.varied, sentence, at, cost)
-);
-
 impl Space for Linear {
     fn data(&self) -> &Dataset {
         &self.tokens.data
     }
 
     fn run(&self, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) {
-        run_linear(self, work, sentence, next, cost);
+        let SpaceWork { chart, varied, .. } = work;
+        weights::run(&self.online_weights, &self.tokens, chart, varied, sentence, next, cost);
     }
 
     fn refill(&self, work: &mut SpaceWork, sentence: u32, positions: &[u32], cost: &[Lane]) {
-        refill_linear(self, work, sentence, positions, cost);
+        let SpaceWork { chart, varied, .. } = work;
+        weights::refill(&self.online_weights, &self.tokens, chart, varied, sentence, positions, cost);
     }
 
     fn steps<'a>(&'a self, work: &'a SpaceWork) -> &'a Steps {

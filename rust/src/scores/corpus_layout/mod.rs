@@ -21,7 +21,7 @@ mod dense;
 mod field;
 pub mod fold;
 mod scatter;
-mod steps;
+pub mod steps;
 
 pub use build::RowOptions;
 pub use field::Field;
@@ -275,7 +275,7 @@ impl Nodes {
         *gold = [0.0; WIDTH];
         if self.is_wide() {
             for t in 0..batch.positions() {
-                self.fill_step(simd, batch, t, rows, rare, masks, psi, gold, tile);
+                steps::fill_step(self, batch, t, rows, rare, masks, psi, gold, tile);
             }
             return;
         }

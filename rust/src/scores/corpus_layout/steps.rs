@@ -7,6 +7,7 @@
 
 use crate::dataset::plan::Batch;
 use crate::machine::simd::blocks::by_block;
+use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::{square, square_mut, Lane, Simd, WIDTH};
 use crate::scores::corpus_layout::{Masks, Nodes};
 use crate::scores::tile::Tile;
@@ -47,18 +48,27 @@ impl PositionSlots {
     }
 }
 
+dispatch!(
+    /// `fill` for one position, with very many labels. Call it in the order of positions. Adds to `gold`.
+    pub fn fill_step(
+        nodes: &Nodes, batch: &Batch, t: usize, rows: &[Lane], rare: &[f32], masks: &Masks, psi: &mut [Lane],
+        gold: &mut [f64; WIDTH], tile: &mut Tile
+    ) = |simd| {
+        // SAFETY: the batch belongs to the plan that the nodes were built for, and so do the caller's arrays.
+        unsafe { nodes.fill_step(simd, batch, t, rows, rare, masks, psi, gold, tile) }
+    }
+);
+
 impl Nodes {
     /// Whether batches are processed position by position.
     pub fn is_wide(&self) -> bool {
         self.width > MAX_BATCH_WIDTH
     }
 
-    /// `fill` for one position. Call it in the order of positions. Adds to `gold`.
-    ///
     /// # Safety
     /// The requirements of `fill`, and there are very many labels.
     #[inline(always)]
-    pub unsafe fn fill_step<S: Simd>(
+    unsafe fn fill_step<S: Simd>(
         &self,
         simd: S,
         batch: &Batch,

@@ -1,7 +1,7 @@
 //! Weights of an online learner by cell, and the scores of a sentence under them.
 
 use crate::chain::viterbi::sentence::{Chart, Steps};
-
+use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{prefetch, Lane, WIDTH};
 use crate::scores::online_layout::TokenCells;
@@ -103,86 +103,6 @@ impl OnlineWeights {
         }
     }
 
-    /// Fill and advance the chart for a sentence. `next` is the sentence after it, to prefetch. `cost` [L, width] is
-    /// added to the node scores by gold label.
-    #[inline(always)]
-    pub(crate) fn run<S: Find>(
-        &self,
-        simd: S,
-        tokens: &TokenCells,
-        chart: &mut Chart,
-        varied: &mut Steps,
-        sentence: u32,
-        next: u32,
-        cost: &[Lane],
-    ) {
-        let (begin, end) = tokens.range(sentence);
-        let (n, width) = (end - begin, tokens.width);
-        let varying = tokens.data.has_edge_attributes();
-        chart.begin(n, varying);
-        if varying {
-            self.vary(tokens, varied, begin, n);
-        }
-        let steps = self.steps(tokens, varied);
-        assert!(self.w.len() * WIDTH == tokens.cells);
-        // SAFETY: the weights are those of the cells, and the rows are those of the sentence.
-        unsafe { tokens.begin_fill(&self.w, sentence, &mut chart.node[..n * width]) };
-        let mut upcoming = tokens.prefetcher(next);
-        for t in 0..=n {
-            // Fill one token ahead of the recursion, which depends on the previous token.
-            if t < n {
-                // SAFETY: as above, and the token belongs to the sentence.
-                unsafe { tokens.add_rows(simd, &self.w, begin + t, &mut chart.node[t * width..(t + 1) * width]) };
-                if !cost.is_empty() {
-                    let y = tokens.data.gold[begin + t] as usize;
-                    for (node, c) in chart.node[t * width..].iter_mut().zip(&cost[y * width..(y + 1) * width]) {
-                        simd.store(simd.add(simd.load(node), simd.load(c)), node);
-                    }
-                }
-            }
-            if t > 0 {
-                chart.advance(simd, steps, t - 1);
-            }
-            (0..LINES).for_each(|_| upcoming.line());
-        }
-        upcoming.finish();
-        tokens.prefetch_rare(&self.w, next);
-    }
-
-    /// Recompute the node scores of some positions of a sentence, without the recursion. The rest of the chart is
-    /// unchanged.
-    #[inline(always)]
-    pub(crate) fn refill<S: Find>(
-        &self,
-        simd: S,
-        tokens: &TokenCells,
-        chart: &mut Chart,
-        varied: &mut Steps,
-        sentence: u32,
-        positions: &[u32],
-        cost: &[Lane],
-    ) {
-        let (begin, end) = tokens.range(sentence);
-        let width = tokens.width;
-        let varying = tokens.data.has_edge_attributes();
-        chart.begin(end - begin, varying);
-        if varying {
-            self.vary(tokens, varied, begin, end - begin);
-        }
-        assert!(self.w.len() * WIDTH == tokens.cells);
-        for &t in positions {
-            let (t, token) = (t as usize, begin + t as usize);
-            // SAFETY: the weights are those of the cells.
-            unsafe { tokens.fill(simd, &self.w, begin, t, &mut chart.node[t * width..(t + 1) * width]) };
-            if !cost.is_empty() {
-                let y = tokens.data.gold[token] as usize;
-                for (node, c) in chart.node[t * width..].iter_mut().zip(&cost[y * width..(y + 1) * width]) {
-                    simd.store(simd.add(simd.load(node), simd.load(c)), node);
-                }
-            }
-        }
-    }
-
     /// Edge scores by position: A_t = A + sum of the edge attributes' weights.
     fn vary(&self, tokens: &TokenCells, varied: &mut Steps, begin: usize, n: usize) {
         let l = tokens.labels;
@@ -193,6 +113,92 @@ impl OnlineWeights {
                 let (cell, pair) = (tokens.pairs[at].0 as usize, tokens.pairs[at].1 as usize);
                 let score = varied.get(t, pair / l, pair % l) + self.w(cell) * tokens.pair_values[at];
                 varied.set(t, pair / l, pair % l, score);
+            }
+        }
+    }
+}
+
+dispatch!(
+/// Fill and advance the chart for a sentence. `next` is the sentence after it, to prefetch. `cost` [L, width] is
+/// added to the node scores by gold label.
+pub fn run(weights: &OnlineWeights, tokens: &TokenCells, chart: &mut Chart, varied: &mut Steps, sentence: u32, next: u32, cost: &[Lane]) = run_kernel);
+
+#[inline(always)]
+fn run_kernel<S: Find>(
+    simd: S,
+    weights: &OnlineWeights,
+    tokens: &TokenCells,
+    chart: &mut Chart,
+    varied: &mut Steps,
+    sentence: u32,
+    next: u32,
+    cost: &[Lane],
+) {
+    let (begin, end) = tokens.range(sentence);
+    let (n, width) = (end - begin, tokens.width);
+    let varying = tokens.data.has_edge_attributes();
+    chart.begin(n, varying);
+    if varying {
+        weights.vary(tokens, varied, begin, n);
+    }
+    let steps = weights.steps(tokens, varied);
+    assert!(weights.w.len() * WIDTH == tokens.cells);
+    // SAFETY: the weights are those of the cells, and the rows are those of the sentence.
+    unsafe { tokens.begin_fill(&weights.w, sentence, &mut chart.node[..n * width]) };
+    let mut upcoming = tokens.prefetcher(next);
+    for t in 0..=n {
+        // Fill one token ahead of the recursion, which depends on the previous token.
+        if t < n {
+            // SAFETY: as above, and the token belongs to the sentence.
+            unsafe { tokens.add_rows(simd, &weights.w, begin + t, &mut chart.node[t * width..(t + 1) * width]) };
+            if !cost.is_empty() {
+                let y = tokens.data.gold[begin + t] as usize;
+                for (node, c) in chart.node[t * width..].iter_mut().zip(&cost[y * width..(y + 1) * width]) {
+                    simd.store(simd.add(simd.load(node), simd.load(c)), node);
+                }
+            }
+        }
+        if t > 0 {
+            chart.advance(simd, steps, t - 1);
+        }
+        (0..LINES).for_each(|_| upcoming.line());
+    }
+    upcoming.finish();
+    tokens.prefetch_rare(&weights.w, next);
+}
+
+dispatch!(
+/// Recompute the node scores of some positions of a sentence, without the recursion. The rest of the chart is
+/// unchanged.
+pub fn refill(weights: &OnlineWeights, tokens: &TokenCells, chart: &mut Chart, varied: &mut Steps, sentence: u32, positions: &[u32], cost: &[Lane]) = refill_kernel);
+
+#[inline(always)]
+fn refill_kernel<S: Find>(
+    simd: S,
+    weights: &OnlineWeights,
+    tokens: &TokenCells,
+    chart: &mut Chart,
+    varied: &mut Steps,
+    sentence: u32,
+    positions: &[u32],
+    cost: &[Lane],
+) {
+    let (begin, end) = tokens.range(sentence);
+    let width = tokens.width;
+    let varying = tokens.data.has_edge_attributes();
+    chart.begin(end - begin, varying);
+    if varying {
+        weights.vary(tokens, varied, begin, end - begin);
+    }
+    assert!(weights.w.len() * WIDTH == tokens.cells);
+    for &t in positions {
+        let (t, token) = (t as usize, begin + t as usize);
+        // SAFETY: the weights are those of the cells.
+        unsafe { tokens.fill(simd, &weights.w, begin, t, &mut chart.node[t * width..(t + 1) * width]) };
+        if !cost.is_empty() {
+            let y = tokens.data.gold[token] as usize;
+            for (node, c) in chart.node[t * width..].iter_mut().zip(&cost[y * width..(y + 1) * width]) {
+                simd.store(simd.add(simd.load(node), simd.load(c)), node);
             }
         }
     }

@@ -15,7 +15,7 @@
 //! Ties are broken as in `kbest`: lower last label, then lower label before it, and so on.
 
 use crate::chain::viterbi::sentence::{Chart, Steps};
-
+use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::system::stop;
@@ -71,17 +71,15 @@ struct PathContext<'a> {
     paths: &'a [u16],
 }
 
-impl Chart {
+dispatch!(
     /// Return the scores and concatenated labels of the k best paths, after every position was advanced.
+    pub fn best_paths(chart: &mut Chart, steps: &Steps, k: usize, scores: &mut Vec<f64>, paths: &mut Vec<u16>) =
+        |simd| chart.best_paths(simd, steps, k, scores, paths)
+);
+
+impl Chart {
     #[inline(always)]
-    pub(crate) fn best_paths<S: Find>(
-        &mut self,
-        simd: S,
-        steps: &Steps,
-        k: usize,
-        scores: &mut Vec<f64>,
-        paths: &mut Vec<u16>,
-    ) {
+    fn best_paths<S: Find>(&mut self, simd: S, steps: &Steps, k: usize, scores: &mut Vec<f64>, paths: &mut Vec<u16>) {
         let n = self.positions;
         scores.clear();
         paths.clear();

@@ -17,8 +17,10 @@ mod lists;
 use crate::chain::lists::Sparse;
 use crate::chain::viterbi::renormalize;
 use crate::machine::simd::blocks::by_block;
+use crate::machine::simd::dispatch::dispatch;
 use crate::machine::simd::find::Find;
 use crate::machine::simd::{flat, flat_mut, Lane, WIDTH};
+pub use lists::best_paths;
 use lists::ChartLists;
 
 /// Edge scores as rows of lanes, either shared by all positions or with one block per position. -infinity forbids an
@@ -125,6 +127,29 @@ fn top<S: Find>(simd: S, row: &[Lane], labels: usize) -> (f32, usize) {
     (x, 0)
 }
 
+dispatch!(
+    /// Advance the recursion over all positions, whose node scores must be set. `lists`: those of `steps`, to use
+    /// instead.
+    pub fn advance_all(chart: &mut Chart, steps: &Steps, lists: Option<&Sparse>) = advance_kernel
+);
+
+#[inline(always)]
+fn advance_kernel<S: Find>(simd: S, chart: &mut Chart, steps: &Steps, lists: Option<&Sparse>) {
+    for t in 0..chart.positions {
+        match lists {
+            Some(lists) => chart.advance_listed(simd, lists, t),
+            None => chart.advance(simd, steps, t),
+        }
+    }
+}
+
+dispatch!(
+    /// Return the best path, after every position was advanced, and its score. The score is not finite if no path is
+    /// allowed.
+    pub fn best_path(chart: &Chart, steps: &Steps, path: &mut [u16]) -> f64 =
+        |simd| f64::from(chart.top_path(simd, steps, path)) + chart.shift
+);
+
 /// Scratch for one sentence at a time. It grows to the longest sentence.
 #[derive(Default)]
 pub struct Chart {
@@ -227,7 +252,7 @@ impl Chart {
 
     /// `advance` with lists of edges, which must be those of `steps`.
     #[inline(always)]
-    pub(crate) fn advance_listed<S: Find>(&mut self, simd: S, lists: &Sparse, t: usize) {
+    fn advance_listed<S: Find>(&mut self, simd: S, lists: &Sparse, t: usize) {
         let (width, at) = (self.width, t * self.width);
         if t > 0 {
             let from = &self.delta[at - width..at];
@@ -309,13 +334,6 @@ impl Chart {
             }
         }
         0
-    }
-
-    /// Return the best path, after every position was advanced, and its score. The score is not finite if no path is
-    /// allowed.
-    #[inline(always)]
-    pub(crate) fn best_path<S: Find>(&self, simd: S, steps: &Steps, path: &mut [u16]) -> f64 {
-        f64::from(self.top_path(simd, steps, path)) + self.shift
     }
 
     /// The best path, and its score at the last position as renormalised.
