@@ -179,8 +179,9 @@ dispatch!(
     /// `edges` must have the shape's labels, and `work` must be reserved for the shape. Compiled as a function of its
     /// own: inlined into its callers, which are large, it would increase compile time, which is quadratic in the size
     /// of a function.
-    pub fn forward(shape: &Shape, edges: &Edges, work: &mut Work, scores: &mut dyn NodeScores, log_z: &mut [f64; WIDTH]) =
-        forward_kernel
+    pub fn forward(
+        shape: &Shape, edges: &Edges, work: &mut Work, scores: &mut dyn NodeScores, log_z: &mut [f64; WIDTH]
+    ) = forward_kernel
 );
 
 #[inline(always)]

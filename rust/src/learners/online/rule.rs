@@ -205,7 +205,8 @@ pub fn learn(task: &Task, online_weights: &mut OnlineWeights, worker: &mut Worke
 
 dispatch!(
     /// Update the weights after a sentence. Return whether anything changed. The compiler vectorizes the loops.
-    fn change(task: &Task, weights: &mut OnlineWeights, worker: &mut Worker, sentence: u32, weight: f32, loss: &mut f64) -> Result<bool> =
+    fn change(task: &Task, weights: &mut OnlineWeights, worker: &mut Worker, sentence: u32, weight: f32, loss: &mut f64)
+        -> Result<bool> =
         |_simd| change_kernel(task, weights, worker, sentence, weight, loss)
 );
 

@@ -119,9 +119,13 @@ impl OnlineWeights {
 }
 
 dispatch!(
-/// Fill and advance the chart for a sentence. `next` is the sentence after it, to prefetch. `cost` [L, width] is
-/// added to the node scores by gold label.
-pub fn run(weights: &OnlineWeights, tokens: &TokenCells, chart: &mut Chart, varied: &mut Steps, sentence: u32, next: u32, cost: &[Lane]) = run_kernel);
+    /// Fill and advance the chart for a sentence. `next` is the sentence after it, to prefetch. `cost` [L, width] is
+    /// added to the node scores by gold label.
+    pub fn run(
+        weights: &OnlineWeights, tokens: &TokenCells, chart: &mut Chart, varied: &mut Steps, sentence: u32, next: u32,
+        cost: &[Lane]
+    ) = run_kernel
+);
 
 #[inline(always)]
 fn run_kernel<S: Find>(
@@ -168,9 +172,13 @@ fn run_kernel<S: Find>(
 }
 
 dispatch!(
-/// Recompute the node scores of some positions of a sentence, without the recursion. The rest of the chart is
-/// unchanged.
-pub fn refill(weights: &OnlineWeights, tokens: &TokenCells, chart: &mut Chart, varied: &mut Steps, sentence: u32, positions: &[u32], cost: &[Lane]) = refill_kernel);
+    /// Recompute the node scores of some positions of a sentence, without the recursion. The rest of the chart is
+    /// unchanged.
+    pub fn refill(
+        weights: &OnlineWeights, tokens: &TokenCells, chart: &mut Chart, varied: &mut Steps, sentence: u32,
+        positions: &[u32], cost: &[Lane]
+    ) = refill_kernel
+);
 
 #[inline(always)]
 fn refill_kernel<S: Find>(
