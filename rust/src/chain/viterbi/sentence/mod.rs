@@ -358,27 +358,7 @@ mod tests {
     use super::*;
     use crate::chain::lattice::Scores;
     use crate::chain::viterbi::kbest::kbest;
-    use crate::machine::simd::dispatch::dispatch;
     use crate::machine::system::shuffle::Generator;
-
-    #[inline(always)]
-    fn all_kernel<S: Find>(
-        simd: S,
-        chart: &mut Chart,
-        steps: &Steps,
-        k: usize,
-        found: &mut (Vec<f64>, Vec<u16>),
-    ) -> f64 {
-        for t in 0..chart.positions {
-            chart.advance(simd, steps, t);
-        }
-        let mut path = vec![0; chart.positions];
-        let score = chart.best_path(simd, steps, &mut path);
-        chart.best_paths(simd, steps, k, &mut found.0, &mut found.1);
-        assert!(!score.is_finite() || k == 0 || found.1[..path.len()] == path[..]);
-        score
-    }
-    dispatch!(fn all(chart: &mut Chart, steps: &Steps, k: usize, found: &mut (Vec<f64>, Vec<u16>)) -> f64 = all_kernel);
 
     #[test]
     fn lists_agree_with_the_exact_ones() {
@@ -404,25 +384,15 @@ mod tests {
                     for i in 0..l * l {
                         steps.set(0, i / l, i % l, draw(only));
                     }
-                    let mut found = (Vec::new(), Vec::new(), vec![0; n]);
-                    odd_paths(&mut chart, &steps, &mut found);
-                    assert!(found.1.iter().chain(&found.2).all(|&y| (y as usize) < l), "{l} {n} {only} {found:?}");
+                    let (mut scores, mut paths, mut path) = (Vec::new(), Vec::new(), vec![0; n]);
+                    advance_all(&mut chart, &steps, None);
+                    best_path(&chart, &steps, &mut path);
+                    best_paths(&mut chart, &steps, 5, &mut scores, &mut paths);
+                    assert!(paths.iter().chain(&path).all(|&y| (y as usize) < l), "{l} {n} {only} {path:?} {paths:?}");
                 }
             });
         }
     }
-
-    type Paths = (Vec<f64>, Vec<u16>, Vec<u16>);
-
-    #[inline(always)]
-    fn odd_kernel<S: Find>(simd: S, chart: &mut Chart, steps: &Steps, found: &mut Paths) {
-        for t in 0..chart.positions {
-            chart.advance(simd, steps, t);
-        }
-        chart.best_path(simd, steps, &mut found.2);
-        chart.best_paths(simd, steps, 5, &mut found.0, &mut found.1);
-    }
-    dispatch!(fn odd_paths(chart: &mut Chart, steps: &Steps, found: &mut Paths) = odd_kernel);
 
     fn agree() {
         let mut noise = Generator::new(3, 0, 0);
@@ -450,8 +420,11 @@ mod tests {
                 (node.iter().map(|&x| f64::from(x)).collect(), edge.iter().map(|&x| f64::from(x)).collect());
             let scores = Scores { labels: l, node: &node, edge: &edge };
             for k in [0, 1, 2, 7, 200] {
-                let mut found = Default::default();
-                all(&mut chart, &steps, k, &mut found);
+                let (mut found, mut path) = ((Vec::new(), Vec::new()), vec![0; n]);
+                advance_all(&mut chart, &steps, None);
+                let score = best_path(&chart, &steps, &mut path);
+                best_paths(&mut chart, &steps, k, &mut found.0, &mut found.1);
+                assert!(!score.is_finite() || k == 0 || found.1[..n] == path[..]);
                 let want = kbest(&scores, k);
                 assert_eq!(found.0, want.iter().map(|w| w.0).collect::<Vec<_>>());
                 assert_eq!(found.1, want.iter().flat_map(|w| w.1.iter().copied()).collect::<Vec<_>>());
