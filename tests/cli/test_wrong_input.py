@@ -135,12 +135,13 @@ def test_wrong_input_is_one_line_with_a_remedy(call: str) -> None:
 
 
 def test_files_without_sentences_are_reported(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    """An empty file or one with only a header is converted to an empty file, and reported."""
+    """An empty file or one with only a header is converted or tagged to an empty file, and reported."""
     for name in ("empty.csv", "header.csv"):
         path = bench.path(name, str(FILES[name]))
-        result = bench.ok("convert", path)
-        assert result.stdout == ""
-        assert result.stderr == f"{path}: the file has no sentences, so the output has none either\n"
+        for command in (["convert"], ["tag", bench.model]):
+            result = bench.ok(*command, path)
+            assert result.stdout == ""
+            assert result.stderr == f"{path}: the file has no sentences, so the output has none either\n"
         assert len(tw.read(path)) == 0
         assert f"{path}: the file has no sentences" in caplog.text
     caplog.clear()

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import rich_click as click
 
 from tagwise.base.exceptions import CorpusError
-from tagwise.cli.app import debug_option, say
+from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, corpus_sentences, label_options
 from tagwise.cli.help import OUTPUT, Command
 from tagwise.cli.options import option
+from tagwise.cli.stream import reported_if_empty
 from tagwise.corpus.formats import FORMATS, write
 from tagwise.corpus.schemes import convert as convert_labels
 from tagwise.corpus.schemes import scheme_name
@@ -35,16 +36,6 @@ def with_scheme(
         except CorpusError as error:
             raise CorpusError(f"{source}:{sentence.line}: {error}") from error
         yield sentence.with_labels(labels)
-
-
-def reported_if_empty(sentences: Iterator[Sentence], source: str) -> Iterator[Sentence]:
-    """Yield sentences, and report if there are none."""
-    first = next(sentences, None)
-    if first is None:
-        say(f"{source}: the file has no sentences, so the output has none either")
-        return
-    yield first
-    yield from sentences
 
 
 def is_model(path: str) -> bool:

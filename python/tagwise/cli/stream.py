@@ -1,4 +1,4 @@
-"""Batches of a stream: full ones while input arrives, shorter ones when it pauses or ends."""
+"""Streams of sentences: batches that are full while input arrives, and a report if there is no input."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
+
+from tagwise.cli.app import say
 
 Item = TypeVar("Item")
 
@@ -68,3 +70,13 @@ def batches(items: Iterable[Item], size: int = BATCH, patience: float = PATIENCE
                 return
     finally:
         stopped.set()
+
+
+def reported_if_empty(sentences: Iterator[Item], source: str) -> Iterator[Item]:
+    """Yield sentences, and report if there are none."""
+    first = next(sentences, None)
+    if first is None:
+        say(f"{source}: the file has no sentences, so the output has none either")
+        return
+    yield first
+    yield from sentences

@@ -27,7 +27,7 @@ from tagwise.cli.models import device_option, function_options, load_model, need
 from tagwise.cli.options import COUNT, held, hold, option
 from tagwise.cli.rows import IN_PLACE, Rows
 from tagwise.cli.spans import TEXTS, texts_written
-from tagwise.cli.stream import batches
+from tagwise.cli.stream import batches, reported_if_empty
 from tagwise.cli.tag_files import ManyOptions, TagOptions, is_many, many_options, tag_files, tag_parquet
 from tagwise.corpus.conll import format_conll
 from tagwise.corpus.conllu import format_conllu
@@ -432,6 +432,8 @@ def tag_one(tagger: Any, source: str, output: str, options: TagOptions) -> None:
         kind, sentences = read_sentences(source, chosen, column_names, None, raw, among, options.encoding)
     if untokenized:
         check_untokenized(source, form, kind)
+    if source != "-":  # an empty stream is normal in a pipe
+        sentences = reported_if_empty(sentences, source)
     target = options.output_format or target_of(output, kind)
     if bundled is None and TABLE[kind].unnamed and column_names is None and names is not None:
         sentences = with_column_names(sentences, names, label, source)
