@@ -331,13 +331,7 @@ fn run(job: &KernelSearch<'_>, task: usize) -> Result<PathLists> {
             return Err(no_path(s));
         }
         out.counts.push(scores.len() as u32);
-        for i in 0..scores.len() {
-            // Exact sums. Rounding may have swapped paths of equal score, so each score is capped by the one before it.
-            let score = chart.score(steps, &paths[i * n..(i + 1) * n]);
-            let previous = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
-            out.scores.push(score.min(previous));
-        }
-        out.labels.extend_from_slice(&paths);
+        out.append(&paths, scores.len(), n, |path| chart.score(steps, path));
     }
     Ok(out)
 }

@@ -31,6 +31,17 @@ pub struct PathLists {
 }
 
 impl PathLists {
+    /// Append the best paths of a sentence of n tokens with their exact scores. Rounding may have swapped paths of equal
+    /// score, so each score is capped by the one before it.
+    pub fn append(&mut self, paths: &[u16], count: usize, n: usize, score: impl Fn(&[u16]) -> f64) {
+        let mut previous = f64::INFINITY;
+        for i in 0..count {
+            previous = score(&paths[i * n..(i + 1) * n]).min(previous);
+            self.scores.push(previous);
+        }
+        self.labels.extend_from_slice(&paths[..count * n]);
+    }
+
     /// Concatenate the lists of parts of a corpus, or return the first error.
     pub fn join(parts: Vec<Result<PathLists>>) -> Result<PathLists> {
         let mut all = PathLists::default();
@@ -125,15 +136,7 @@ fn run(job: &ListSearch<'_>, task: usize) -> Result<PathLists> {
         }
         testing::count(if finite { PathCount::Chart } else { PathCount::Log }, 1);
         if finite {
-            for i in 0..scores.len() {
-                let path = &paths[i * (end - begin)..(i + 1) * (end - begin)];
-                // Exact sums. Rounding may have swapped paths of equal score, so each score is capped by the one before
-                // it.
-                let score = chart.score(job.steps, path);
-                let previous = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
-                out.scores.push(score.min(previous));
-            }
-            out.labels.extend_from_slice(&paths);
+            out.append(&paths, scores.len(), end - begin, |path| chart.score(job.steps, path));
         } else {
             decode_in_double(job, s, &mut out);
         }

@@ -139,14 +139,8 @@ fn run_kernel<S: Find>(
             return Err(no_path(s));
         }
         let kept = scores.len().min(k);
-        for i in 0..kept {
-            let score = search::score(terms, &x, &paths[i * n..(i + 1) * n]);
-            // Rounding may have swapped paths of equal score, so each score is capped by the one before it.
-            let previous = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
-            out.scores.push(score.min(previous));
-        }
         out.counts.push(kept as u32);
-        out.labels.extend_from_slice(&paths[..kept * n]);
+        out.append(&paths, kept, n, |path| search::score(terms, &x, path));
         if let Some(words) = job.words.filter(|_| k > 0) {
             memory.add(words, begin, &paths[..n], l);
         }
