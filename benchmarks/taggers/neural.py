@@ -106,9 +106,9 @@ class Bilstm(Neural):
 
     def train(self, train: Any, labels: Labels, model: Path) -> None:
         import torch
-        from examples import bilstm_crf
         from rich.console import Console
 
+        from examples import bilstm_crf
         from tagwise.corpus.sentence import Corpus
 
         torch.set_num_threads(1)

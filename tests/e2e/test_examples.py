@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from examples import common
 
 import tagwise as tw
+from examples import common
 
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/__main__.py"))

@@ -32,18 +32,18 @@ impl<'py, T: Element> IntoPyObject<'py> for Array<T> {
 
 /// Array of two dimensions, row by row, and its shape.
 #[derive(Clone)]
-pub struct Table<T>(pub Vec<T>, pub [usize; 2]);
+pub struct Array2<T>(pub Vec<T>, pub [usize; 2]);
 
-impl<'py, T: Element + Clone> FromPyObject<'_, 'py> for Table<T> {
+impl<'py, T: Element + Clone> FromPyObject<'_, 'py> for Array2<T> {
     type Error = PyErr;
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Table<T>> {
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Array2<T>> {
         let array = object.extract::<PyReadonlyArray2<'py, T>>()?;
         let (rows, columns) = array.as_array().dim();
-        Ok(Table(array.as_array().iter().cloned().collect(), [rows, columns]))
+        Ok(Array2(array.as_array().iter().cloned().collect(), [rows, columns]))
     }
 }
 
-impl<'py, T: Element> IntoPyObject<'py> for Table<T> {
+impl<'py, T: Element> IntoPyObject<'py> for Array2<T> {
     type Target = PyArray2<T>;
     type Output = Bound<'py, PyArray2<T>>;
     type Error = PyErr;

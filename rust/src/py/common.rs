@@ -10,7 +10,7 @@ use crate::machine::system::environment;
 use crate::machine::system::stop::Stopped;
 use crate::machine::system::testing::{count, is_forced, CodePath, PathCount};
 use crate::machine::system::threads;
-use crate::py::arrays::{Array, Table};
+use crate::py::arrays::{Array, Array2};
 use crate::py::stop::stop_of_call;
 use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
@@ -111,16 +111,16 @@ pub fn defect(payload: &(dyn Any + Send)) -> Error {
 }
 
 /// Allowed label sets: `sets` [sets, L] of bool, `of` [tokens] the set of each token.
-pub type PySupport = (Table<bool>, Array<u32>);
+pub type PySupport = (Array2<bool>, Array<u32>);
 
 pub fn support(given: Option<PySupport>, tokens: usize, labels: usize) -> PyResult<Option<Support>> {
-    let Some((Table(sets, [n, width]), of)) = given else { return Ok(None) };
+    let Some((Array2(sets, [n, width]), of)) = given else { return Ok(None) };
     Ok(Some(Support::new(sets, (n, width), of.0, labels, tokens)?))
 }
 
 /// Labels that may occur once: `group` [L], 2^32 - 1 for no group, and `begins` [L + 1, L], whether a span begins
 /// between two labels.
-pub type PyGroups = (Array<u32>, Table<bool>);
+pub type PyGroups = (Array<u32>, Array2<bool>);
 
 pub fn groups((group, begins): PyGroups) -> Groups {
     Groups { of: group.0, begins: begins.0 }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::learners::online::kernel::{DualOptions, KernelPerceptron};
 use crate::learners::svm::kernel::KernelSpace;
 use crate::learners::svm::Solver;
-use crate::py::arrays::{Array, Table};
+use crate::py::arrays::{Array, Array2};
 use crate::py::common::{self, run, support, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
@@ -79,10 +79,10 @@ impl PyKernel {
 /// Values of a kernel function for two blocks: [rows, rows].
 fn values(py: Python<'_>, function: &Py<PyAny>, a: &Csr, b: &Csr) -> PyResult<Vec<f64>> {
     let result = function.call1(py, (to_block(a), to_block(b)))?;
-    let values = result.extract::<Table<f64>>(py).map_err(|_| {
+    let values = result.extract::<Array2<f64>>(py).map_err(|_| {
         Error::Value("the kernel function gave no array of float64 of two dimensions; return one [rows, rows]".into())
     })?;
-    let (Table(values, [m, n]), rows) = (values, [a.rows(), b.rows()]);
+    let (Array2(values, [m, n]), rows) = (values, [a.rows(), b.rows()]);
     if [m, n] != rows {
         let message = format!("an array of shape ({m}, {n}) for {} and {} tokens", rows[0], rows[1]);
         return Err(Error::Value(format!("the kernel function gave {message}")).into());
@@ -377,10 +377,10 @@ impl PyKernelScorer {
 
     /// Node scores of each token, starts and ends included: [tokens, L].
     #[pyo3(signature = (dataset, *, n_jobs = 0))]
-    fn node_scores(&self, py: Python<'_>, dataset: &PyDataset, n_jobs: usize) -> PyResult<Table<f32>> {
+    fn node_scores(&self, py: Python<'_>, dataset: &PyDataset, n_jobs: usize) -> PyResult<Array2<f32>> {
         let data = &dataset.inner;
         let nodes = run(py, n_jobs, || self.inner.nodes(data))?;
-        Ok(Table(self.done(nodes)?, [data.tokens(), self.inner.labels()]))
+        Ok(Array2(self.done(nodes)?, [data.tokens(), self.inner.labels()]))
     }
 
     /// Best path of each sentence, one label id per token: [tokens].

@@ -7,14 +7,14 @@ use crate::chain::viterbi::kbest;
 use crate::chain::lattice::Scores;
 use crate::error::{Error, Result};
 use crate::machine::system::budget;
-use crate::py::arrays::{Array, Table};
+use crate::py::arrays::{Array, Array2};
 use crate::py::common::run;
 use numpy::{PyArray1, PyArray3, PyArrayMethods, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
 
 /// Node scores [T, L] and edge scores [L, L] or [T, L, L], checked against each other.
 pub fn scores(
-    Table(node, [t, l]): Table<f64>,
+    Array2(node, [t, l]): Array2<f64>,
     edge: &PyReadonlyArrayDyn<'_, f64>,
 ) -> Result<(usize, Vec<f64>, Vec<f64>)> {
     let shape = edge.as_array().shape().to_vec();
@@ -39,9 +39,9 @@ fn no_path() -> Error {
 #[allow(clippy::type_complexity)]
 fn chain_marginals<'py>(
     py: Python<'py>,
-    node: Table<f64>,
+    node: Array2<f64>,
     edge: PyReadonlyArrayDyn<'_, f64>,
-) -> PyResult<(f64, Table<f64>, Bound<'py, PyArray3<f64>>)> {
+) -> PyResult<(f64, Array2<f64>, Bound<'py, PyArray3<f64>>)> {
     let (l, node, edge) = scores(node, &edge)?;
     let n = node.len() / l;
     let (log_z, p, pairs) = run(py, 1, || {
@@ -59,19 +59,19 @@ fn chain_marginals<'py>(
     if log_z == f64::NEG_INFINITY {
         return Err(no_path().into());
     }
-    Ok((log_z, Table(p, [n, l]), PyArray1::from_vec(py, pairs).reshape([n, l, l])?))
+    Ok((log_z, Array2(p, [n, l]), PyArray1::from_vec(py, pairs).reshape([n, l, l])?))
 }
 
 /// log Z alone.
 #[pyfunction]
-fn chain_log_partition(py: Python<'_>, node: Table<f64>, edge: PyReadonlyArrayDyn<'_, f64>) -> PyResult<f64> {
+fn chain_log_partition(py: Python<'_>, node: Array2<f64>, edge: PyReadonlyArrayDyn<'_, f64>) -> PyResult<f64> {
     let (l, node, edge) = scores(node, &edge)?;
     run(py, 1, || Trellis::default().forward(&Scores { labels: l, node: &node, edge: &edge }))
 }
 
 /// Best path [T] and its score. Ties go to the lower label.
 #[pyfunction]
-fn chain_viterbi(py: Python<'_>, node: Table<f64>, edge: PyReadonlyArrayDyn<'_, f64>) -> PyResult<(f64, Array<u16>)> {
+fn chain_viterbi(py: Python<'_>, node: Array2<f64>, edge: PyReadonlyArrayDyn<'_, f64>) -> PyResult<(f64, Array<u16>)> {
     let (l, node, edge) = scores(node, &edge)?;
     let mut path = Vec::new();
     let score = run(py, 1, || Viterbi64::default().run(&Scores { labels: l, node: &node, edge: &edge }, &mut path))?;
@@ -85,7 +85,12 @@ type Ranked = (f64, Array<u16>);
 
 /// The k best paths of one sentence as (score, labels [T]), best first, or all paths if fewer are allowed.
 #[pyfunction]
-fn chain_kbest(py: Python<'_>, node: Table<f64>, edge: PyReadonlyArrayDyn<'_, f64>, k: usize) -> PyResult<Vec<Ranked>> {
+fn chain_kbest(
+    py: Python<'_>,
+    node: Array2<f64>,
+    edge: PyReadonlyArrayDyn<'_, f64>,
+    k: usize,
+) -> PyResult<Vec<Ranked>> {
     let (l, node, edge) = scores(node, &edge)?;
     let what = format!("a list of {k} paths");
     budget::claim(&what, kbest::bytes(l, node.len() / l, k), "use a smaller k")?;

@@ -7,7 +7,7 @@ use crate::foreign::writer::{write_model, Weighted};
 use crate::machine::system::budget;
 use crate::machine::system::pages::{LargePages, LARGE};
 use crate::machine::system::threads;
-use crate::py::arrays::{Array, Table};
+use crate::py::arrays::{Array, Array2};
 use crate::py::common::{guard, run};
 use crate::py::encode::{items, GcPause};
 use crate::py::file::opened;
@@ -227,7 +227,7 @@ impl PyLcrf {
 
     /// Node scores [T, L], log Z and marginals [T, L] of a sequence.
     #[allow(clippy::type_complexity)]
-    fn marginals(&self, py: Python<'_>, sequence: &Bound<'_, PySequence>) -> PyResult<(Table<f64>, f64, Table<f64>)> {
+    fn marginals(&self, py: Python<'_>, sequence: &Bound<'_, PySequence>) -> PyResult<(Array2<f64>, f64, Array2<f64>)> {
         let names = &sequence.get().names;
         let mut work = LcrfWork::default();
         let sums = || {
@@ -239,13 +239,13 @@ impl PyLcrf {
             false => guard(|| Ok(py.detach::<Result<_>, _>(sums)?))?,
         };
         let shape = [names.items.len(), self.inner.n_labels()];
-        Ok((Table(work.node, shape), log_z, Table(p, shape)))
+        Ok((Array2(work.node, shape), log_z, Array2(p, shape)))
     }
 
     /// Transitions [L, L].
-    fn edge(&self) -> Table<f64> {
+    fn edge(&self) -> Array2<f64> {
         let l = self.inner.n_labels();
-        Table(self.inner.edge().to_vec(), [l, l])
+        Array2(self.inner.edge().to_vec(), [l, l])
     }
 }
 

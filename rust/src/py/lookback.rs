@@ -6,7 +6,7 @@ use crate::decoding::lookback::{self, Decoder, LookbackSearch};
 use crate::error::Error;
 use crate::learners::online::lookback::Learner;
 use crate::machine::simd::Lane;
-use crate::py::arrays::{Array, Table};
+use crate::py::arrays::{Array, Array2};
 use crate::py::common::{self, groups, guard, run, support, PyGroups, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
@@ -20,7 +20,7 @@ use pyo3::types::PyDict;
 /// Word of each token [tokens] and first sentence of each document.
 type PyWords = (Array<u32>, Array<u32>);
 /// Words of the first document and how often each label was assigned to them before: [n], [n, L].
-type PyBefore = (Array<u32>, Table<f32>);
+type PyBefore = (Array<u32>, Array2<f32>);
 
 /// Set of features on labels further back.
 #[pyclass(name = "LookbackSpec", module = "tagwise._core", frozen)]
@@ -54,7 +54,7 @@ fn words(
     let (word, starts) = (word.0, starts.0);
     let mut words = guard(|| Words::new(&dataset.inner, &word, &starts).map_err(Into::into))?;
     if let Some((known, counts)) = before {
-        let Table(counts, shape) = counts;
+        let Array2(counts, shape) = counts;
         if shape != [known.0.len(), terms.labels] {
             return Err(Error::Value(format!("counts of shape {shape:?} for {} labels", terms.labels)).into());
         }

@@ -10,7 +10,7 @@ use crate::learners::batch::terms::Terms;
 use crate::learners::batch::total;
 use crate::machine::system::paged::Pages;
 use crate::machine::system::shuffle::Generator;
-use crate::py::arrays::{Array, Table};
+use crate::py::arrays::{Array, Array2};
 use crate::py::common::{self, guard, run, support, In, Out, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
@@ -41,7 +41,7 @@ fn full_terms(
     sample_weight: Option<Array<f64>>,
     limits: Option<&PyLimits>,
     partial: Option<PySupport>,
-    cost: Option<Table<f64>>,
+    cost: Option<Array2<f64>>,
 ) -> PyResult<Terms> {
     let mut terms = terms(data, layout, loss, sample_weight, limits)?;
     terms.partial = support(partial, data.tokens(), layout.labels)?;
@@ -143,7 +143,7 @@ impl PyObjective {
         sample_weight: Option<Array<f64>>,
         limits: Option<&PyLimits>,
         partial: Option<PySupport>,
-        cost: Option<Table<f64>>,
+        cost: Option<Array2<f64>>,
         folder: Option<PathBuf>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
@@ -232,7 +232,7 @@ fn total_loss(
     sample_weight: Option<Array<f64>>,
     limits: Option<&PyLimits>,
     partial: Option<PySupport>,
-    cost: Option<Table<f64>>,
+    cost: Option<Array2<f64>>,
     n_jobs: usize,
 ) -> PyResult<f64> {
     let (data, layout) = (dataset.inner.clone(), layout.inner.clone());

@@ -3,7 +3,7 @@
 use crate::chain;
 use crate::decoding::at_most_once;
 use crate::error::Error;
-use crate::py::arrays::{Array, Table};
+use crate::py::arrays::{Array, Array2};
 use crate::py::common::{self, groups, run, support, PyGroups, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::scorer::PyScorer;
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 /// Marginals [tokens, L] and log Z [N].
-type Marginals = (Table<f32>, Array<f64>);
+type Marginals = (Array2<f32>, Array<f64>);
 
 /// The k best paths of each sentence in which every group of labels begins at most one span: the number per sentence
 /// [N], their scores, their labels concatenated.
@@ -47,7 +47,7 @@ fn once_marginals(
     let l = scorer.inner.layout().labels;
     let support = support(allowed, data.tokens(), l)?;
     let (p, log_z) = run(py, n_jobs, || at_most_once::marginals(&scorer.inner, data, support.as_ref(), &groups))??;
-    Ok((Table(p, [data.tokens(), l]), Array(log_z)))
+    Ok((Array2(p, [data.tokens(), l]), Array(log_z)))
 }
 
 /// Whether each sentence has a path within the label sets of its tokens and the allowed pairs [L, L]: [N].
@@ -55,11 +55,11 @@ fn once_marginals(
 fn feasible(
     py: Python<'_>,
     offsets: Array<u64>,
-    sets: Table<bool>,
+    sets: Array2<bool>,
     of: Array<u32>,
-    pairs: Table<bool>,
+    pairs: Array2<bool>,
 ) -> PyResult<Array<bool>> {
-    let (offsets, of, Table(sets, [n, l])) = (offsets.0, of.0, sets);
+    let (offsets, of, Array2(sets, [n, l])) = (offsets.0, of.0, sets);
     let tokens = offsets.last().map_or(0, |&t| t as usize);
     let ordered = offsets.windows(2).all(|o| o[0] <= o[1]);
     if pairs.1 != [l, l] || of.len() != tokens || !ordered || of.iter().any(|&s| s as usize >= n) {

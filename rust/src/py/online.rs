@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::learners::online::cost::SpanScratch;
 use crate::learners::online::{program, Online, OnlineState};
 use crate::machine::system::threads;
-use crate::py::arrays::{Array, Table};
+use crate::py::arrays::{Array, Array2};
 use crate::py::common::{guard, run, run_of};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
@@ -125,8 +125,8 @@ pub fn state_from_dict(state: &Bound<'_, PyDict>) -> PyResult<OnlineState> {
 /// Return tau that maximises b.tau - 1/2 tau' G tau over tau >= 0, and sum tau <= limit if there is a limit.
 #[pyfunction]
 #[pyo3(signature = (gram, b, limit = None))]
-fn small_program(py: Python<'_>, gram: Table<f64>, b: Array<f64>, limit: Option<f64>) -> PyResult<Array<f64>> {
-    let (Table(g, shape), b) = (gram, b.0);
+fn small_program(py: Python<'_>, gram: Array2<f64>, b: Array<f64>, limit: Option<f64>) -> PyResult<Array<f64>> {
+    let (Array2(g, shape), b) = (gram, b.0);
     if shape != [b.len(), b.len()] {
         return Err(Error::Value(format!("a Gram matrix of {0} by {0} is needed", b.len())).into());
     }

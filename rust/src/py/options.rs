@@ -9,7 +9,7 @@ use crate::learners::online::cost::{Cost, CostKind, CostOptions};
 use crate::learners::online::rule::{Rule, RuleKind};
 use crate::learners::online::{EpochOptions, OnlineOptions};
 use crate::learners::tally::Tally;
-use crate::py::arrays::{Array, Table};
+use crate::py::arrays::{Array, Array2};
 use crate::py::common::{add_names, add_pairs, groups, support, PyGroups, PySupport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -109,7 +109,7 @@ impl PyEpochs {
 }
 
 /// Entity types of labels, `kind` [L], and boundaries between labels, `boundary` [L + 1, L].
-pub type PyEntities = (Array<u16>, Table<u8>);
+pub type PyEntities = (Array<u16>, Array2<u8>);
 
 pub fn entities((kind, boundary): PyEntities) -> PyResult<Entities> {
     Ok(Entities::new(kind.0, boundary.0)?)

@@ -3,7 +3,7 @@
 use crate::decoding::order;
 use crate::error::Error;
 use crate::learners::batch::order::{Order, OrderObjective};
-use crate::py::arrays::{Array, Table};
+use crate::py::arrays::{Array, Array2};
 use crate::py::common::{run, support, In, Out, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
@@ -116,12 +116,12 @@ fn order_marginals(
     dataset: &PyDataset,
     allowed: Option<PySupport>,
     n_jobs: usize,
-) -> PyResult<(Table<f32>, Array<f64>)> {
+) -> PyResult<(Array2<f32>, Array<f64>)> {
     let (data, l) = (&dataset.inner, history.terms.labels);
     let support = support(allowed, data.tokens(), l)?;
     let (p, log_z) =
         run(py, n_jobs, || order::marginals(&scorer.inner, &history.terms, &history.rows, data, support.as_ref()))??;
-    Ok((Table(p, [data.tokens(), l]), Array(log_z)))
+    Ok((Array2(p, [data.tokens(), l]), Array(log_z)))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

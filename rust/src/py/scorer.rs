@@ -1,7 +1,7 @@
 //! Features and weights, ready to label sentences, as a Python object.
 
 use crate::decoding::lists;
-use crate::py::arrays::{Array, Table};
+use crate::py::arrays::{Array, Array2};
 use crate::py::common::{self, guard, run_of, support, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
@@ -43,9 +43,9 @@ impl PyScorer {
 
     /// Edge scores [L, L], -inf for forbidden edges.
     #[getter]
-    fn edge_scores(&self) -> Table<f64> {
+    fn edge_scores(&self) -> Array2<f64> {
         let l = self.inner.layout().labels;
-        Table(self.inner.edge_scores().to_vec(), [l, l])
+        Array2(self.inner.edge_scores().to_vec(), [l, l])
     }
 
     /// Best path of each sentence, one label id per token: [tokens].
@@ -89,13 +89,13 @@ impl PyScorer {
         dataset: &PyDataset,
         allowed: Option<PySupport>,
         n_jobs: usize,
-    ) -> PyResult<(Table<f32>, Array<f64>)> {
+    ) -> PyResult<(Array2<f32>, Array<f64>)> {
         let (data, l) = (&dataset.inner, self.inner.layout().labels);
         let support = support(allowed, data.tokens(), l)?;
         let (p, log_z) = run_of(py, n_jobs, self.inner.steps(data).saturating_mul(4), || {
             self.inner.marginals(data, support.as_ref())
         })??;
-        Ok((Table(p, [data.tokens(), l]), Array(log_z)))
+        Ok((Array2(p, [data.tokens(), l]), Array(log_z)))
     }
 }
 
