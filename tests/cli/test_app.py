@@ -52,7 +52,7 @@ def test_errors_print_one_line_and_set_the_exit_code(
     def raising(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(importlib.import_module("tagwise.cli.convert"), "bundled_corpus", raising)
+    monkeypatch.setattr(importlib.import_module("tagwise.cli.convert"), "corpus_sentences", raising)
     monkeypatch.setattr(importlib.import_module("tagwise.cli.app"), "_close_stdout", lambda: None)
     result = invoke("convert", "x")
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", message)

@@ -268,8 +268,9 @@ def test_flat_ascent_hands_over_to_lbfgs_if_it_switches_early() -> None:
 def test_slow_ascent_hands_over_to_lbfgs(shards: tw.Shards) -> None:
     best = tw.fit_shards(tw.CRF(optimizer="lbfgs", l2=1e-4, tol=1e-8), shards)
     tagger = tw.fit_shards(tw.CRF(optimizer="dual", l2=1e-4, tol=1e-6), shards, parts=2)
-    assert "certified" not in tagger.stopped_
-    assert tagger.objective_ == pytest.approx(best.objective_, rel=1e-2)
+    first, last = tagger.history_[0], tagger.history_[-1]
+    assert ("gradient_norm" in first, "gradient_norm" in last) == (False, True)  # of L-BFGS alone
+    assert tagger.objective_ == pytest.approx(best.objective_, rel=1e-5)
 
 
 def test_resumed_run_is_bit_identical(larger: tw.Shards, tmp_path: Path) -> None:
