@@ -74,9 +74,9 @@ async function change(request, focus, before = () => {}) {
   byId("labelstatus").textContent = "";
   try {
     const found = await request({ ...(store.state.sentence ? { focus: store.state.sentence.id } : {}) });
-    before();
+    counts = await get("api/labels").catch(() => counts);
+    before(); // from here on without waiting, since text typed into the list after the page has changed must stay
     show(found);
-    counts = await get("api/labels");
     fill();
     if (focus) byId("labellist").querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
   } catch (error) {
