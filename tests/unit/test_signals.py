@@ -17,8 +17,8 @@ import pytest
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
-#: Seconds, half of the shortest call. The core checks every 50 ms, but the machine may be busy.
-HEARD = 15.0
+#: Seconds. The core checks every 50 ms, but the machine may be busy.
+HEARD = 5.0
 
 BEGIN = """
 import signal, sys, time

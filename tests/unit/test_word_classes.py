@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import pickle
 import random
 import signal
@@ -472,7 +471,7 @@ def test_a_million_distinct_words_are_counted_quickly() -> None:
 
 
 def test_ctrl_c_ends_learning_soon() -> None:
-    """After at most a fifth of a second of each thread, and long before the sweep of many seconds ends."""
+    """After at most a fifth of a second of processor time, long before the sweep of many seconds ends."""
     draw = np.random.default_rng(0)
     names = np.array(["".join(chr(97 + int(c)) for c in str(i)) for i in range(20001)], dtype=object)
     words = names[np.minimum(draw.zipf(1.2, size=(20000, 20)), 20000)].tolist()  # seconds of learning
@@ -491,12 +490,10 @@ def test_ctrl_c_ends_learning_soon() -> None:
     )  # a shell in the background has it ignored
     try:
         with pytest.raises(KeyboardInterrupt):
-            tw.WordClasses.learn(words, classes=1000, min_count=1, callbacks=[sweep])
+            tw.WordClasses.learn(words, classes=1000, min_count=1, n_jobs=1, callbacks=[sweep])
     finally:
         signal.signal(signal.SIGINT, before)
-    assert time.process_time() - stopped[1] < 0.2 * (
-        os.cpu_count() or 1
-    )  # a busy machine takes longer by the clock
+    assert time.process_time() - stopped[1] < 0.2  # a busy machine takes longer by the clock
 
 
 def test_open_files_are_refused_with_a_message() -> None:
