@@ -49,9 +49,9 @@ def output(bench: Bench) -> None:
     for spelling in ("-o", "--output"):
         message = bench.ok("encode", bench.train, spelling, bench.path(f"x{spelling}"), "-f", "S1").stderr
         assert tw.Shards(bench.path(f"x{spelling}")).manifest == manifest(bench)
-        assert "1 new shards, 0 from an earlier run" in message
+        assert "Shards: 1 new, 0 from an earlier run" in message
     again = bench.ok("encode", bench.train, "-o", bench.path("x-o"), "-f", "S1").stderr
-    assert "0 new shards, 1 from an earlier run" in again
+    assert "Shards: 0 new, 1 from an earlier run" in again
     assert "-o" in invoke("encode", bench.train).stderr
 
 

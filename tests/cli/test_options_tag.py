@@ -72,7 +72,7 @@ def tag_on_error(bench: Bench) -> None:
         assert invoke(*given, *option).exit_code != 0
     message = bench.ok(*given, "--on-error", "skip").stderr
     assert "bad.jsonl" in message
-    assert ", skipped 1\nwrote" in message
+    assert ", 1 skipped\nwrote" in message
     assert [path.name for path in bench.path("out").iterdir() if path.is_file()] == ["test.txt"]
 
 

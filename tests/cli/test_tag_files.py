@@ -33,16 +33,16 @@ def test_each_output_equals_a_single_run_and_is_written_once(place: Path, tmp_pa
     """A second run skips finished files. Other options or a damaged output cause a file to be tagged again."""
     given = ["tag", place / "m", place / "in" / "**" / "*.{conll,jsonl.gz}", "-o", f"{tmp_path / 'out'}/"]
     first = run(*given)
-    assert (first.exit_code, "tagged 2 files, kept 0 " in first.output) == (0, True), first.output
+    assert (first.exit_code, "files: 2 tagged, 0 kept " in first.output) == (0, True), first.output
     for name in ("a.conll", "deep/b.jsonl.gz"):
         run("tag", place / "m", place / "in" / name, "-o", tmp_path / f"alone{name[-3:]}")
         with open(tmp_path / "out" / name, "rb") as one, open(tmp_path / f"alone{name[-3:]}", "rb") as other:
             assert one.read() == other.read()
-    assert "tagged 0 files, kept 2 " in run(*given).output
+    assert "files: 0 tagged, 2 kept " in run(*given).output
     (tmp_path / "out" / "a.conll").write_text("cut", "utf-8")
-    assert "tagged 1 files, kept 1 " in run(*given).output
+    assert "files: 1 tagged, 1 kept " in run(*given).output
     assert (
-        "tagged 1 files, kept 0 "
+        "files: 1 tagged, 0 kept "
         in run(
             *given[:2], place / "in" / "*.conll", *given[3:], "--replace", "--columns", "word,label"
         ).output

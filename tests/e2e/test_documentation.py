@@ -7,14 +7,11 @@ from pathlib import Path
 import pytest
 from tools.shows import pages
 
-#: Pages that train on whole corpora and take more than a few seconds.
-LONG = {"docs/concepts/crf.md"}
-
 
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[pytest.mark.slow] if page in LONG else [])
+        page
         for page in pages.PAGES
         if page not in pages.PROMISES + pages.WRITTEN
         and any(b.language == "python" and not b.not_run for b in pages.of(page))

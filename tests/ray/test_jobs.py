@@ -155,7 +155,7 @@ def test_tag_files_into_a_folder(nodes: Any, model: Path, tmp_path: Path) -> Non
     pattern = tmp_path / "in" / "**" / "*.{conll,jsonl,txt,parquet}"
     out = tmp_path / "out"
     output = run("tag", model, pattern, "-o", f"{out}/", "--backend", "ray", "--workers", 2)
-    assert "tagged 4 files" in output
+    assert "files: 4 tagged" in output
     local = tmp_path / "local"
     run("tag", model, pattern, "-o", f"{local}/")
     theirs = bytes_below(local)
@@ -172,7 +172,7 @@ def test_tag_files_into_a_folder(nodes: Any, model: Path, tmp_path: Path) -> Non
     table = pq.read_table(out / "d.parquet").to_pydict()
     assert (table["n"], table["predicted"]) == (list(range(20)), tw.load(model).predict(tokens))
     (out / "c.txt").write_text("damaged", "utf-8")
-    assert "tagged 1 files, kept 3 " in run("tag", model, pattern, "-o", f"{out}/", "--backend", "ray")
+    assert "files: 1 tagged, 3 kept " in run("tag", model, pattern, "-o", f"{out}/", "--backend", "ray")
     assert bytes_below(out) == theirs
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import rich_click as click
 from rich.console import Console
+from rich.filesize import decimal
 
 from tagwise.base.parameters import cores
 from tagwise.cli.app import debug_option
@@ -70,7 +71,7 @@ def bench(features: str, sentences: int, max_iter: int, n_jobs: int | None) -> N
             "corpus",
             f"ewt-pos, {len(data):,} sentences, {data.n_tokens:,} tokens, {len(tagger.classes_)} labels",
         ),
-        ("model", f"{features}, {tagger.n_features_:,} features, {size / 1e6:.1f} MB"),
+        ("model", f"{features}, {tagger.n_features_:,} features, {decimal(size)}"),
         ("threads", str(n_jobs or cores())),
         ("training", f"{total:.2f} s for {len(tagger.history_)} iterations, features included"),
     ]

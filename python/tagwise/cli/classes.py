@@ -11,6 +11,7 @@ from typing import Any
 
 import rich_click as click
 from rich.console import Console
+from rich.filesize import decimal
 
 from tagwise._core import normalized_words
 from tagwise.base.progress import TrainingProgress
@@ -107,9 +108,8 @@ def _show(console: Console, found: WordClasses, path: str, words: Sequence[str],
         "classes": f"{len(found):,} of {found.n_words:,} words",
         **found.facts,
     }
-    console.print(
-        pair_table([(name, f"{x:,}" if isinstance(x, int) else str(x)) for name, x in shown.items()])
-    )
+    formats = {int: ",", float: ",.1f"}
+    console.print(pair_table([(name, format(x, formats.get(type(x), ""))) for name, x in shown.items()]))
     for word in words:
         about = _word_facts(found, word, top)
         if about["path"] is None:
@@ -245,6 +245,6 @@ def classes(
         say(
             f"learned {numbers} classes of {sets[0].n_words:,} words from {facts['sentences']:,} sentences, "
             f"{facts['tokens']:,} tokens, in {sweeps} sweeps\n"
-            f"wrote {output} ({os.path.getsize(output) / 1e6:.1f} MB) in {time.perf_counter() - begin:.1f} s. "
+            f"wrote {output} ({decimal(os.path.getsize(output))}) in {time.perf_counter() - begin:.1f} s. "
             f"Next: tagwise train TRAIN --features default+classes:{output} -o MODEL"
         )

@@ -32,7 +32,7 @@ from tagwise.apps.compare.blocks import comparison_blocks
 from tagwise.apps.compare.plan import HELD_OUT, Cell, Data, check_against
 from tagwise.base.exceptions import ParameterError, TrainingError
 from tagwise.base.parameters import cores, meant
-from tagwise.base.terminal import as_text, plain, table
+from tagwise.base.terminal import as_text, pair_table, plain, table
 from tagwise.base.writing import write_text
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.cluster import cluster_options, connect
@@ -58,8 +58,7 @@ def list_presets(context: click.Context, _: click.Parameter, requested: bool) ->
     """Print the presets and exit."""
     if not requested:
         return
-    for preset in PRESETS.values():
-        click.echo(f"{preset.name:<17} {preset.help}")
+    Console().print(pair_table([(preset.name, preset.help) for preset in PRESETS.values()]))
     context.exit()
 
 

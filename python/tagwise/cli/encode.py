@@ -8,6 +8,7 @@ from typing import Any
 
 import rich_click as click
 from rich.console import Console
+from rich.filesize import decimal
 
 from tagwise.base.exceptions import ParameterError
 from tagwise.cli.app import debug_option, say
@@ -135,11 +136,11 @@ def encode(
         )
     if quiet:
         return
-    size = sum(entry.stat().st_size for entry in shards.path.glob("*.arrays")) / 1e6
+    size = sum(entry.stat().st_size for entry in shards.path.glob("*.arrays"))
     new = sum(shard.made for shard in encoded)
     say(
         f"encoded {shards.n_sentences:,} sentences, {shards.n_tokens:,} tokens, {len(shards.labels)} labels, "
-        f"{shards.manifest['attributes']:,} attributes: {new} new shards, {len(shards) - new} from an earlier run\n"
-        f"wrote {os.path.join(output, '')} ({size:.1f} MB) in {time.perf_counter() - begin:.1f} s. "
+        f"{shards.manifest['attributes']:,} attributes. Shards: {new} new, {len(shards) - new} from an earlier run\n"
+        f"wrote {os.path.join(output, '')} ({decimal(size)}) in {time.perf_counter() - begin:.1f} s. "
         f"Next: tagwise train {os.path.join(output, '')} -o MODEL"
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import rich_click as click
 from rich.console import Console
+from rich.filesize import decimal
 
 from tagwise.base.parameters import meant, parameters_of
 from tagwise.base.terminal import explanation_columns, pair_table, transition_table, visible
@@ -29,7 +30,7 @@ def _file(tagger: Any, name: str, milliseconds: float) -> str:
     path = str(TAGGERS[name].path()) if is_pretrained(name) else name
     if tagger.model_.file is None or not os.path.exists(path):
         return "none: the model was trained now, and the cache cannot be written"
-    return f"{path} ({os.path.getsize(path) / 1e6:.2f} MB, read in {milliseconds:.1f} ms)"
+    return f"{path} ({decimal(os.path.getsize(path))}, read in {milliseconds:.1f} ms)"
 
 
 def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]:

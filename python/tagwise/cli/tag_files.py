@@ -207,7 +207,7 @@ def tag_files(
         else:
             raise error
     say(
-        f"tagged {len(missing) - skipped} files, kept {len(todo) - len(missing)} from an earlier run, skipped {skipped}"
+        f"files: {len(missing) - skipped} tagged, {len(todo) - len(missing)} kept from an earlier run, {skipped} skipped"
         f"\nwrote {output}"
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 import rich_click as click
 from click.exceptions import Exit
 from rich.console import Console
+from rich.filesize import decimal
 
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import lookup, parameters_of
@@ -439,7 +440,7 @@ def summary(tagger: Any, data: Corpus | Shards, output: str, seconds: float) -> 
         f"trained {tagger.name} on {sentences:,} sentences, {data.n_tokens:,} tokens, {len(tagger.classes_)} labels: "
         f"{tagger.n_features_:,} features, {tagger.n_nonzero_:,} nonzero\n"
         f"{outcome(tagger)}\n"
-        f"wrote {output} ({os.path.getsize(output) / 1e6:.1f} MB) in {seconds:.1f} s{needed_columns(tagger)}"
+        f"wrote {output} ({decimal(os.path.getsize(output))}) in {seconds:.1f} s{needed_columns(tagger)}"
     )
 
 
