@@ -17,6 +17,13 @@ from rich.console import Console
 from .harness import OUT, Context, NoCommit, Result, save, show
 from .workloads import PEER, NoData
 
+# packages of the other side: how to install them
+PEERS = {
+    "pycrfsuite": "pip install '.[bench]'",
+    "sklearn_crfsuite": "pip install '.[bench]'",
+    "torch": "pip install '.[torch]'",
+    "torchcrf": "pip install pytorch-crf",
+}
 # name: one-line description (one file each), in the order they run
 BENCHMARKS = {
     "evaluation": "one evaluation of loss and gradient vs. a CRFsuite iteration, 1 and 2 threads",
@@ -40,6 +47,8 @@ BENCHMARKS = {
     "boosting": "boosting: scores with few features, curves, bounds, cost of a round",
     "incremental": "continued training on other sentences: a prior around the old weights vs. retraining",
     "serve": "/tag over loopback vs. python-crfsuite in a Starlette handler",
+    "mixing": "iterative parameter mixing over shards: F1 by parts and epochs",
+    "torch": "the CRF layer vs. pytorch-crf, a linear CRF on a GPU",
     "determinism": "model files for 1, 2 and 4 threads",
     "digests": "digests of the model files of every learner, which refactoring must not change",
     "examples": "scores of the example programs and of the most frequent label",
@@ -133,11 +142,10 @@ def main(arguments: list[str]) -> int:
             console.print(f"{name}: skipped: {missing}", style="yellow", markup=False, soft_wrap=True)
             continue
         except ModuleNotFoundError as missing:
-            if missing.name not in ("pycrfsuite", "sklearn_crfsuite"):
+            if missing.name not in PEERS:
                 raise
             console.print(
-                f"{name}: skipped: {missing.name} is not installed, run pip install 'tagwise[bench]'",
-                markup=False,
+                f"{name}: skipped: {missing.name} is not installed, run {PEERS[missing.name]}", markup=False
             )
     return max(status, int(missed))
 

@@ -13,8 +13,7 @@ from tagwise.base.parameters import checked_parameters
 from tagwise.features.inputs import Inputs
 
 from . import ours
-from .figure import draw
-from .harness import OUT, Context, Result
+from .harness import Context, Result
 
 #: conll2002-es: required F1 on testa, and the parameters chosen on it.
 SPANISH: dict[str, tuple[float, dict[str, Any]]] = {
@@ -93,17 +92,6 @@ def scores(
         demand="" if floor is None else f"dev >= {floor:g}",
         holds=None if floor is None or context.quick else best["dev"] >= floor,
     )
-
-
-def plots(result: Result) -> None:
-    """Draw loss and scores of all curves, by rounds and by non-zero features."""
-    curves = {name: raw["curve"] for name, raw in result.raw.items() if "curve" in raw}
-    for x, x_name in (("rounds", "rounds"), ("nonzero", "non-zero features")):
-        for y, y_name in (("log_loss", "log of the loss"), ("dev", "dev score"), ("test", "test score")):
-            drawn = {name: [(p[x], p[y]) for p in points] for name, points in curves.items()}
-            draw(OUT / f"boosting-{y}-{x}.svg", f"{y_name} by {x_name}", x_name, y_name, drawn)
-    drawn = {name: [(p["rounds"], p["nonzero"]) for p in points] for name, points in curves.items()}
-    draw(OUT / "boosting-nonzero.svg", "Non-zero features by rounds", "rounds", "non-zero features", drawn)
 
 
 def race(context: Context, result: Result) -> None:
@@ -194,7 +182,6 @@ def run(context: Context) -> Result:
         scores(context, result, "conll2002-es", features, floor, given)
     for features, given in ENGLISH.items():
         scores(context, result, "ewt-pos", features, None, given)
-    plots(result)
     race(context, result)
     round_cost(context, result)
     result.notes.append(

@@ -129,7 +129,7 @@ def learn(
     corpus: str,
     source: str,
     share: float = 1.0,
-    sets: Sequence[Mapping[str, Any]] = ({"ignore_case": False},),
+    sets: Sequence[Mapping[str, Any]] = ({},),
 ) -> dict[str, Any]:
     """Learn sets of classes by their options from a share of the text of a corpus, and keep them in a file."""
     found = text(corpus, source)
@@ -329,17 +329,6 @@ near[0] & pos[0]
 near[-1] & near[0]
 near[0] & near[1]
 """
-#: Conjunctions of classes, for the sets of 64 and 256 classes.
-PAIR_LINES = """\
-classes64[-2,2]
-classes64[-1] & classes64[0]
-classes64[0] & classes64[1]
-classes64[-1] & classes64[1]
-classes256[-1] & classes256[0]
-classes256[0] & classes256[1]
-classes256[0] & near[0]
-classes64[0] & word[0].shape
-"""
 
 
 def second_stage(folder: Path, results: Results, learner: str, classes: str) -> dict[str, Any]:
@@ -356,15 +345,12 @@ def second_stage(folder: Path, results: Results, learner: str, classes: str) -> 
         for part, y in own.items()
     }
     base = template_text("default", ["word", "pos", "chunk"])
-    pairs = PAIR_LINES if learner.endswith("pairs") else ""
-    features = loaded(folder, classes, base + STAGE_LINES + pairs)
+    features = loaded(folder, classes, base + STAGE_LINES)
     documents_back = tw.Lookback(document=True)
     taggers = {
         "crf": lambda: tw.CRF(features=features, l2=0.1, n_jobs=1),
         "crf-l2-0.03": lambda: tw.CRF(features=features, l2=0.03, n_jobs=1),
-        "crf-pairs": lambda: tw.CRF(features=features, l2=0.1, n_jobs=1),
         "mira": lambda: tw.MIRA(features=features, max_iter=15, n_jobs=1),
-        "mira-pairs": lambda: tw.MIRA(features=features, max_iter=15, n_jobs=1),
         "mira-documents": lambda: tw.MIRA(features=features, lookback=documents_back, max_iter=15, n_jobs=1),
     }
     return _both(taggers[learner]().fit(parts["train"]), parts)

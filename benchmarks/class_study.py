@@ -5,11 +5,10 @@
     python -m benchmarks.class_study --page                    # figures and tables in docs/study, then:
     python -m benchmarks.study --tables                        # the page
 
-Groups: scores (the table), choice (settings compared on development data), both (the chosen setting), effects (number
+Groups: scores (the table), choice (settings compared on development data), effects (number
 of classes, rare words, amount of text, case), active (labelling in the order of `tagwise annotate`), full (all
 sentences of conll2003-en), speed. Results are stored after every job, and jobs with a stored result do not run again,
-so that an interrupted study continues. Corpora are read from the folder that TAGWISE_DATA names. Only NumPy is
-required.
+so that an interrupted study of one commit continues. Corpora are read from the folder that TAGWISE_DATA names.
 """
 
 from __future__ import annotations
@@ -18,42 +17,36 @@ import argparse
 import json
 import multiprocessing
 import os
-import platform
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .harness import machine
+
 ROOT = Path(__file__).parents[1]
+PRESET = "word-classes"
 STORE = Path(__file__).parent / "out" / "word-classes.json"
 STUDY = ROOT / "docs" / "study"
-#: Groups of jobs of the stored runs.
-RUNS = {
-    "word-classes": ("scores", "effects", "active", "full", "speed"),
-    "word-classes-case": ("choice", "both"),
-}
 SIZES = (100, 300, 1000, 3000, None)
 SOURCES = ("training text", "all text")
 NAMES = ("conll2003-en", "conll2002-es", "wnut17-ner", "ewt-pos", "ptb-sample")
 DRAWS = 5
-GROUPS = ("scores", "choice", "both", "effects", "active", "full", "speed")
-#: Sets of classes of words as they are, which all tables except those of `choice` and `both` are about.
-AS_THEY_ARE: dict[str, Any] = {"ignore_case": False}
-#: Settings of WordClasses.learn that are compared with them, on conll2003-en, conll2002-es and ewt-pos.
+GROUPS = ("scores", "choice", "effects", "active", "full", "speed")
+#: Settings of WordClasses.learn that are compared with the default, on conll2003-en, conll2002-es and ewt-pos.
 EFFECTS: dict[str, dict[str, Any]] = {
     **{f"{n} classes": {"sets": [{"classes": n}]} for n in (32, 128, 512, 1000)},
-    **{f"min_count={n}": {"sets": [{**AS_THEY_ARE, "min_count": n}]} for n in (1, 3, 5, 10)},
+    **{f"min_count={n}": {"sets": [{"min_count": n}]} for n in (1, 3, 5, 10)},
     **{f"{share:.0%} of the text": {"share": share} for share in (0.1, 0.3)},
-    "ignore_case=True": {"sets": [{"ignore_case": True}]},
+    **{f"ignore_case={value}": {"sets": [{"ignore_case": value}]} for value in (False, True)},
 }
 #: Sets of classes to choose from on development data.
 CHOICE: dict[str, list[dict[str, Any]]] = {
-    "words as they are": [AS_THEY_ARE],
+    "words as they are": [{"ignore_case": False}],
     "lower case": [{"ignore_case": True}],
     "both": [{}],
 }
@@ -66,14 +59,6 @@ CHOSEN_ON = (
     ("ewt-pos", "all text", "dev"),
 )
 CHOSEN_AT, CHOSEN_DRAWS = 300, 3
-#: Corpora, sources of text and sizes at which the chosen sets are scored on the test part.
-BOTH = (
-    ("conll2003-en", "training text", (100, 300, 1000)),
-    ("conll2003-en", "all text", (100, 300, 1000)),
-    ("conll2002-es", "all text", (300, 1000)),
-    ("wnut17-ner", "all text", (1000,)),
-    ("ewt-pos", "all text", (300, 1000)),
-)
 #: Epochs and growth per step of simulated labelling.
 SIMULATED = {"conll2003-en": (5, 1.15), "wnut17-ner": (8, 1.15)}
 SEEDS = 3
@@ -99,11 +84,12 @@ class Store:
     about: dict[str, Any]  # of the jobs that run now
     results: dict[str, Any] = field(default_factory=dict)
 
-    def read(self, path: Path) -> None:
-        """Add the results of a file."""
-        stored = json.loads(path.read_text("utf-8"))
-        for name, found in stored["results"].items():
-            self.results[name] = {"about": stored["about"], **found}
+    def read(self) -> None:
+        """Add the results of this commit that the file has."""
+        stored = json.loads(self.path.read_text("utf-8"))["results"]
+        self.results |= {
+            name: found for name, found in stored.items() if found["about"]["commit"] == self.about["commit"]
+        }
 
     @property
     def folder(self) -> Path:
@@ -151,9 +137,6 @@ def jobs() -> list[Job]:
             out += [
                 training("choice", corpus, CHOSEN_AT, draw, one, part=part) for draw in range(CHOSEN_DRAWS)
             ]
-    for corpus, source, sizes in BOTH:
-        one = learning(corpus, source, "both", sets=CHOICE["both"])
-        out += [training("both", corpus, n, draw, one) for n in sizes for draw in range(DRAWS)]
     out += simulations(learned) + two_stages(learned["conll2003-en", "all text"])
     out += [
         Job(f"speed, {n} copies", "speed", "speed", {"copies": n, "threads": 2}, cost=900) for n in (1, 10)
@@ -194,7 +177,7 @@ def two_stages(classes: Job) -> list[Job]:
     needs = (name, *(stage.name for stage in stages))
     second = [
         Job(f"full, two stages, {learner}", "full", "second_stage", {"learner": learner, **given}, needs, 950)
-        for learner in ("crf", "crf-l2-0.03", "crf-pairs", "mira", "mira-pairs", "mira-documents")
+        for learner in ("crf", "crf-l2-0.03", "mira", "mira-documents")
     ]
     return [*out, *stages, *second]
 
@@ -342,57 +325,52 @@ def needed(store: Store) -> list[dict[str, Any]]:
     return out
 
 
-def page(store: Store, preset: str) -> dict[str, Any]:
-    """Return the figures of a run without the counts of sentences, or an empty dict if there are none."""
-    known = {job.name: job for job in jobs()}
-    chosen = [job for job in known.values() if job.group in RUNS[preset] and job.name in store.results]
-    names = dict.fromkeys(name for job in chosen for name in (*job.needs, job.name) if name in store.results)
-    results = {name: store.results[name] for name in names}
+def curves(store: Store) -> dict[str, Any]:
+    """Return the curves of the first random start of simulated labelling as pictures of `benchmarks.figure`."""
+    out = {}
+    for corpus in SIMULATED:
+        lines = {}
+        for kind, features in (("default", ""), ("classes", ", word classes")):
+            for order in ("random", "margin"):
+                found = store.results.get(f"active, {corpus}, {order}, seed 0, {kind}")
+                if found is not None:
+                    scores = [round(100 * score, 2) for score in found["scores"]]
+                    lines[order + features] = list(zip(found["sentences"], scores))
+        if lines:
+            title = f"{corpus}: F1 by labelled sentences"
+            out[corpus] = {"title": title, "x": "sentences labelled", "y": "F1", "curves": lines}
+    return out
+
+
+def page(store: Store) -> dict[str, Any]:
+    """Return the figures of the run without the counts of sentences."""
+    results = {job.name: store.results[job.name] for job in jobs() if job.name in store.results}
     if not results:
-        return {}
+        raise SystemExit(f"error: {store.path} has no results of commit {store.about['commit']}")
     others = {
         name: {key: value for key, value in found.items() if isinstance(value, (int, float))}
         for name, found in results.items()
         if name.startswith(("full", "speed"))
     }
-    commits = ", ".join(sorted({one["about"]["commit"] for one in results.values()}))
     return {
-        "preset": preset,
-        "build": commits,
-        "about": [
-            json.loads(text) for text in sorted({json.dumps(one["about"]) for one in results.values()})
-        ],
-        "commit": commits,
-        "machine": {
-            key: next(iter(results.values()))["about"][key] for key in ("date", "cpu", "cores", "python")
-        },
+        "preset": PRESET,
+        "build": store.about["commit"],
+        "commit": store.about["commit"],
+        "machine": next(iter(results.values()))["about"],
         "caption": "CRF(l2=0.1), features default on words alone, random training sentences",
-        "summary": [one for one in summary(store) if one["group"] in RUNS[preset]],
+        "summary": summary(store),
         "active": needed(store),
+        "curves": curves(store),
         "others": others,
         "draws": {name: round(one["score"], 6) for name, one in results.items() if "measure" in one},
         "cpu_seconds": round(sum(one["job_cpu"] for one in results.values())),
     }
 
 
-def machine(commit: str | None) -> dict[str, Any]:
+def facts() -> dict[str, Any]:
     """Return the commit, the date and the machine."""
-    if commit is None:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
-        )
-        commit = done.stdout.strip() or "unknown"
-    lines: Iterable[str] = ()
-    if Path("/proc/cpuinfo").is_file():
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return {
-        "commit": commit,
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "cpu": next(names, platform.processor()),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-    }
+    about = machine()
+    return {part: about[part] for part in ("commit", "date", "cpu", "cores", "python", "versions")}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -409,25 +387,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--match", default="", help="run only jobs whose name contains this text")
     parser.add_argument("--store", type=Path, default=STORE, help="file of results")
     parser.add_argument(
-        "--add", type=Path, action="append", default=[], help="further file of results to include"
-    )
-    parser.add_argument("--commit", help="commit of the code, if there is no git repository")
-    parser.add_argument(
         "--page", action="store_true", help="write the figures of the page, without running jobs"
     )
     given = parser.parse_args(arguments)
-    store = Store(given.store, machine(given.commit))
-    for path in [given.store, *given.add]:
-        if path != given.store or path.is_file():
-            store.read(path)
+    store = Store(given.store, facts())
+    if given.store.is_file():
+        store.read()
     if given.page:
         from benchmarks.class_tables import tables
 
-        written: dict[Path, Any] = {}
-        for preset in RUNS:
-            if found := page(store, preset):
-                written[STUDY / "runs" / f"{preset}.json"] = found
-                written |= {STUDY / f"{name}.json": table for name, table in tables(found).items()}
+        found = page(store)
+        written: dict[Path, Any] = {STUDY / "runs" / f"{PRESET}.json": found}
+        written |= {STUDY / f"{name}.json": table for name, table in tables(found).items()}
         for path, content in written.items():
             path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
         return 0

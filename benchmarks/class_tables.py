@@ -62,11 +62,7 @@ def effects(run: Mapping[str, Any]) -> dict[str, Any]:
     corpora = list(dict.fromkeys(entry["corpus"] for entry in entries))
     rows = []
     for features in ("all text", *dict.fromkeys(entry["features"] for entry in entries)):
-        name = (
-            features.removeprefix("all text, ")
-            if features != "all text"
-            else "several sets, words as they are"
-        )
+        name = features.removeprefix("all text, ") if features != "all text" else "the default"
         cells = [_reference(c, features, 300, f"{_measure(run, c)} ±") for c in corpora]
         rows.append([name, *cells])
     return _with_rows(run, ["setting", *corpora], rows)
@@ -118,22 +114,11 @@ def choice(run: Mapping[str, Any]) -> dict[str, Any]:
     return _given(run, ["corpus", "classes from", *head], rows)
 
 
-def both(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the table of the chosen setting on the test parts."""
-    found, sizes = _settings(run, "both"), (100, 300, 1000)
-    rows = [
-        [corpus, source, *(scores.get(("both", n), "-") for n in sizes)]
-        for (corpus, source), scores in found.items()
-    ]
-    return _given(run, ["corpus", "classes from", *(f"{n:,}" for n in sizes)], rows)
-
-
 def tables(run: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return all tables of a run by name."""
-    if run["preset"] == "word-classes-case":
-        return {"word-classes-choice": choice(run), "word-classes-both": both(run)}
     return {
         "word-classes": scores(run),
+        "word-classes-choice": choice(run),
         "word-classes-effects": effects(run),
         "word-classes-active": active(run),
         "word-classes-full": full(run),

@@ -1,11 +1,10 @@
-"""Line plots as SVG, for curves of benchmarks."""
+"""Line plots as SVG, for curves of benchmarks: `Result.draw` stores the points, `benchmarks.page` draws them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
 
 Points = Sequence[tuple[float, float]]
 
@@ -22,8 +21,8 @@ def ticks(low: float, high: float) -> list[float]:
     return [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def draw(path: Path, title: str, x_name: str, y_name: str, curves: Mapping[str, Points]) -> Path:
-    """Draw one plot: each curve with a mark at every point and its name at the right."""
+def svg(title: str, x_name: str, y_name: str, curves: Mapping[str, Points]) -> str:
+    """Return one plot: each curve with a mark at every point and its name at the right."""
     xs = [x for points in curves.values() for x, _ in points]
     ys = [y for points in curves.values() for _, y in points]
     pad = 0.05 * (max(ys) - min(ys) or 1.0)
@@ -60,6 +59,4 @@ def draw(path: Path, title: str, x_name: str, y_name: str, curves: Mapping[str, 
         label = TOP + 16 + 20 * i
         out.append(f'<rect x="{WIDTH - RIGHT + 14}" y="{label - 9}" width="10" height="10" fill="{colour}"/>')
         out.append(f'<text x="{WIDTH - RIGHT + 30}" y="{label}">{escape(name)}</text>')
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join([*out, "</svg>"]) + "\n", encoding="utf-8")
-    return path
+    return "\n".join([*out, "</svg>"]) + "\n"

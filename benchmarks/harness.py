@@ -27,7 +27,7 @@ from rich.table import Table
 
 OUT = Path(__file__).parent / "out"
 #: Other packages whose versions are stored.
-PACKAGES = ("python-crfsuite", "sklearn-crfsuite", "nltk", "spacy", "torch", "numpy")
+PACKAGES = ("python-crfsuite", "sklearn-crfsuite", "pytorch-crf", "nltk", "spacy", "torch", "numpy")
 #: Folders and files that figures depend on.
 MEASURED = ("python", "rust", "benchmarks", "examples", "Cargo.toml", "Cargo.lock")
 VERDICT = {True: "ok", False: "MISSED", None: ""}
@@ -71,6 +71,23 @@ class Result:
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     raw: dict[str, Any] = field(default_factory=dict)
+    #: Plots for pages, by file name: title, names of the axes, points of each curve.
+    pictures: dict[str, Any] = field(default_factory=dict)
+
+    def draw(
+        self,
+        name: str,
+        title: str,
+        x_name: str,
+        y_name: str,
+        curves: Mapping[str, Sequence[tuple[float, float]]],
+    ) -> None:
+        """Store a plot, which `benchmarks.page` draws to docs/pictures/<name>.svg."""
+        points = {
+            curve: [[float(f"{x:.6g}"), float(f"{y:.6g}")] for x, y in found]
+            for curve, found in curves.items()
+        }
+        self.pictures[name] = {"title": title, "x": x_name, "y": y_name, "curves": points}
 
     def add(self, name: str, cells: Mapping[str, str], demand: str = "", holds: bool | None = None) -> None:
         """Append a row and print it at once, so that a killed run has shown its results."""

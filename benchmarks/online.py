@@ -16,8 +16,7 @@ from typing import Any
 import tagwise as tw
 
 from . import ours
-from .figure import draw
-from .harness import OUT, Context, Result
+from .harness import Context, Result
 
 EPOCHS, QUICK_EPOCHS = 40, 5
 SEEDS, QUICK_SEEDS = (0, 1, 2), (0,)
@@ -150,9 +149,9 @@ def costs(context: Context, result: Result) -> None:
 
 def trade_off(context: Context, result: Result) -> None:
     """Add the paper's Figure 4 on dev, and its version for the weight of missed entity labels."""
-    for name, title, grid, template in (
-        ("alpha", "Precision and recall by alpha of the cost", ALPHAS, "precision_recall({})"),
-        ("beta", "Precision and recall by beta of the cost", BETAS, "weighted_accuracy(1, {}, 1)"),
+    for name, grid, template in (
+        ("alpha", ALPHAS, "precision_recall({})"),
+        ("beta", BETAS, "weighted_accuracy(1, {}, 1)"),
     ):
         curve: dict[str, list[tuple[float, float]]] = {"precision": [], "recall": [], "F1": []}
         for value in grid:
@@ -161,7 +160,6 @@ def trade_off(context: Context, result: Result) -> None:
                 curve[part].append((value, found[f"dev {part}"]))
             curve["F1"].append((value, found["dev"]))
             result.add(f"mira, {template.format(value)}", cells(found))
-        draw(OUT / f"online-{name}.svg", f"{title}, conll2003-en dev", name, "%", curve)
         result.raw[name] = curve
 
 
@@ -181,7 +179,6 @@ def curves(context: Context, result: Result) -> None:
         tagger.fit(train, dev=dev)
         for name, key in ((kind.name, "dev_score"), (f"plain {kind.name}", "plain_dev_score")):
             drawn[name] = [(e["iteration"], 100 * e[key]) for e in tagger.history_]
-    draw(OUT / "online-epochs.svg", "F1 after each epoch, conll2003-en dev", "epoch", "F1", drawn)
     result.raw["epochs"] = drawn
     for name, points in drawn.items():
         shown = {f"epoch {n}": f"{points[n - 1][1]:.2f}" for n in (1, 2, 5, 10, 20, 40) if n <= len(points)}

@@ -1,12 +1,13 @@
-"""Tables of docs/benchmarks.md from the JSON of runs, each with the machine, the versions and the date.
+"""Tables of docs/benchmarks.md and pictures of other pages from the JSON of runs, each with machine, versions and date.
 
     python -m benchmarks.page --run dropin loading  # run these benchmarks, store their results, write the page
     python -m benchmarks.page                       # store the results in benchmarks/out, write the page
     python -m benchmarks.page --tables              # write the page from docs/benchmarks/*.json
     python -m benchmarks.page --check               # check that the page matches the JSON
 
-A table is between `<!-- table NAME -->` and `<!-- end -->`, with the name of a benchmark. Figures are the text that the
-benchmark reported: median (smallest-largest) of its rounds.
+A table is between `<!-- table NAME -->` and `<!-- end -->`, with the name of a benchmark. `<!-- table NAME: TEXT -->`
+has the rows whose names begin with the text. Figures are the text that the benchmark reported: median
+(smallest-largest) of its rounds. The pictures of a run are drawn to docs/pictures.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from . import figure
 from .harness import OUT
 
 ROOT = Path(__file__).parents[1]
 PAGE, FOLDER = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks"
-#: Runs on other pages, which benchmarks.cited writes. `benchmarks.taggers --store` stores its own.
-ELSEWHERE, STORED = {"taggers", "examples"}, {"taggers"}
-BLOCK = re.compile(r"<!-- table (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+PICTURES = ROOT / "docs" / "pictures"
+#: Runs whose tables or pictures are on other pages. `benchmarks.taggers --store` stores its own.
+ELSEWHERE, STORED = {"taggers", "examples", "mixing"}, {"taggers"}
+BLOCK = re.compile(
+    r"<!-- table (?P<name>[\w-]+)(?:: (?P<rows>[^>]*?))? -->\n(?P<body>.*?)<!-- end -->", re.DOTALL
+)
 
 
 def origin(run: Mapping[str, Any]) -> str:
@@ -41,27 +46,27 @@ def origin(run: Mapping[str, Any]) -> str:
     load = f" (load {machine['load'][0]:.1f})" if machine.get("load") else ""
     versions = {"Python": machine["python"], **machine["versions"]}
     known = ", ".join(f"{name} {found}" for name, found in versions.items() if found != "not installed")
-    commit = f"commit `{machine['commit'][:8]}`, " if "commit" in machine else "commit not stored, "
     rounds = min(context["repeat"], 3) if context["quick"] else context["repeat"]
     return (
-        f"`python -m benchmarks {run['name']}`, {commit}{machine['date']}: {machine['cpu']}, "
+        f"`python -m benchmarks {run['name']}`, commit `{machine['commit'][:8]}`, {machine['date']}: {machine['cpu']}, "
         f"{machine['cores']} cores{load}, {machine['system']}, {known}. {rounds} rounds."
     )
 
 
-def table(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the head and the rows of a run as text. Goals are in the JSON only."""
-    columns = list(dict.fromkeys(name for row in run["rows"] for name in row["cells"]))
-    lines = [[row["name"], *(row["cells"].get(name, "") for name in columns)] for row in run["rows"]]
+def table(run: Mapping[str, Any], begin: str = "") -> dict[str, Any]:
+    """Return the head and the rows of a run as text, for rows whose names begin so. Goals are in the JSON only."""
+    rows = [row for row in run["rows"] if row["name"].startswith(begin)]
+    columns = list(dict.fromkeys(name for row in rows for name in row["cells"]))
+    lines = [[row["name"], *(row["cells"].get(name, "") for name in columns)] for row in rows]
     return {"head": ["", *(name.strip() for name in columns)], "rows": lines}
 
 
-def markdown(run: Mapping[str, Any]) -> str:
+def markdown(run: Mapping[str, Any], begin: str = "") -> str:
     """Format a run as a table of the page: rows, notes, origin."""
-    found = table(run)
+    found = table(run, begin)
     lines = [found["head"], ["---"] * len(found["head"]), *found["rows"]]
     text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
-    return text + "\n" + "".join(f"{note}\n" for note in [*run["notes"], origin(run)])
+    return text + "".join(f"\n{note}\n" for note in [*run["notes"], origin(run)])
 
 
 def runs(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
@@ -69,22 +74,40 @@ def runs(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
 
 
+def pictures(known: Mapping[str, Mapping[str, Any]]) -> dict[Path, str]:
+    """Return the pictures of all runs by path."""
+    found = {name: spec for run in known.values() for name, spec in run.get("pictures", {}).items()}
+    return {
+        PICTURES / f"{name}.svg": figure.svg(spec["title"], spec["x"], spec["y"], spec["curves"])
+        for name, spec in found.items()
+    }
+
+
 def written(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the page with its tables from the JSON."""
-    return BLOCK.sub(lambda m: f"<!-- table {m['name']} -->\n{markdown(known[m['name']])}<!-- end -->", page)
+
+    def block(match: re.Match[str]) -> str:
+        mark = match[0].partition("\n")[0]
+        return f"{mark}\n{markdown(known[match['name']], match['rows'] or '')}<!-- end -->"
+
+    return BLOCK.sub(block, page)
 
 
 def differences(page: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the differences between page and JSON."""
-    found = {match["name"]: match["body"] for match in BLOCK.finditer(page)}
-    out = [
-        f"docs/benchmarks/{name}.json: not on the page" for name in known.keys() - found.keys() - ELSEWHERE
-    ]
-    out += [f"table {name}: no docs/benchmarks/{name}.json" for name in found.keys() - known.keys()]
+    blocks = list(BLOCK.finditer(page))
+    named = {match["name"] for match in blocks}
+    out = [f"docs/benchmarks/{name}.json: not on the page" for name in known.keys() - named - ELSEWHERE]
+    out += [f"table {name}: no docs/benchmarks/{name}.json" for name in named - known.keys()]
     out += [
-        f"table {name} differs from the JSON"
-        for name in found.keys() & known.keys()
-        if found[name] != markdown(known[name])
+        f"table {match['name']} differs from the JSON"
+        for match in blocks
+        if match["name"] in known and match["body"] != markdown(known[match["name"]], match["rows"] or "")
+    ]
+    out += [
+        f"{path.relative_to(ROOT)} differs from the JSON"
+        for path, svg in pictures(known).items()
+        if not path.is_file() or path.read_text("utf-8") != svg
     ]
     return sorted(out)
 
@@ -95,7 +118,9 @@ def copy_results(names: set[str]) -> list[str]:
     FOLDER.mkdir(exist_ok=True)
     for name in taken:
         run = json.loads((OUT / f"{name}.json").read_text("utf-8"))
-        kept = {part: run[part] for part in ("name", "title", "rows", "notes", "context", "machine")}
+        kept = {
+            part: run[part] for part in ("name", "title", "rows", "notes", "pictures", "context", "machine")
+        }
         (FOLDER / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
     return taken
 
@@ -126,6 +151,8 @@ def main(arguments: list[str]) -> int:
     if not chosen.tables:
         print("copied:", *copy_results(named))
     PAGE.write_text(written(page, runs()), "utf-8")
+    for path, svg in pictures(runs()).items():
+        path.write_text(svg, "utf-8")
     return 0
 
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tagwise.apps.compare import PRESETS
 from tagwise.apps.compare.published import PAPERS, TABLES, PublishedCell, PublishedTable
 from tagwise.apps.compare.report.figures import Palette
 from tagwise.apps.compare.report.svg import Chart, Line, PlotPoint
@@ -272,11 +271,8 @@ def curves(runs: Runs) -> dict[str, str]:
 def provenance(runs: Runs) -> dict[str, Any]:
     """Return head and rows of the table of runs: commit, date, machine, CPU minutes."""
     rows = []
-    for name in (name for name in runs if name in PRESETS):
-        run = runs[name]
+    for name, run in runs.items():
         machine = run["machine"]
-        about = [machine["cpu"]] if "cpu" in machine else []
-        about += [f"{machine['cores']} cores"]
-        about += [f"Python {machine['python']}"] if "python" in machine else []
-        rows.append([f"`{name}`", f"`{run['commit']}`", machine["date"], ", ".join(about), minutes(run)])
+        about = f"{machine['cpu']}, {machine['cores']} cores, Python {machine['python']}"
+        rows.append([f"`{name}`", f"`{run['commit'][:8]}`", machine["date"], about, minutes(run)])
     return {"head": ["preset", "commit", "date", "machine", "CPU minutes"], "rows": rows}

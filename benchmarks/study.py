@@ -46,7 +46,8 @@ from tagwise.base.exceptions import CorpusError
 from tagwise.base.parameters import cores
 from tagwise.decoding.ranks import BEYOND
 
-from . import scorecard
+from . import class_study, scorecard
+from .figure import svg
 from .harness import commit, machine
 
 ROOT = Path(__file__).parents[1]
@@ -56,8 +57,8 @@ BLOCK = re.compile(r"<!-- (?P<kind>table|made) (?P<name>[^>]*?) -->\n(?P<body>.*
 NOT_RUN = "not run yet"
 #: Weight of a token in the weighted rank risk: a sentence of T tokens counts PI^T.
 PI = 0.9
-#: Runs of other scripts than the presets of `tagwise compare`: `benchmarks.class_study`.
-OWN_RUNS = ("word-classes", "word-classes-case")
+#: Run of `benchmarks.class_study`, which is not a preset of `tagwise compare`.
+WORD_CLASSES = class_study.PRESET
 REFERENCE = re.compile(r"\{([^{}]*)\}")
 
 
@@ -128,6 +129,8 @@ def files() -> dict[Path, str]:
     drawings = {f"plot-{paper}": scorecard.plot(paper, found) for paper in PAPERS}
     drawings |= {"plot": scorecard.plot(None, found), "losses": scorecard.loss_figure()}
     drawings |= scorecard.curves(found)
+    for corpus, spec in found[WORD_CLASSES]["curves"].items() if WORD_CLASSES in found else ():
+        drawings[f"labelling-{corpus}"] = svg(spec["title"], spec["x"], spec["y"], spec["curves"])
     return out | {FOLDER / f"{name}.svg": text for name, text in drawings.items()}
 
 
@@ -258,7 +261,7 @@ def run(name: str, workers: int) -> dict[str, Any]:
         "preset": name,
         "build": code_version(),
         "commit": built,
-        "machine": {part: about[part] for part in ("date", "cpu", "cores", "python", "system")},
+        "machine": {part: about[part] for part in ("date", "cpu", "cores", "python", "system", "versions")},
         "workers": workers,
         "minutes": round((time.perf_counter() - begin) / 60, 2),
         "caption": preset.caption(),
@@ -315,7 +318,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--only",
         action="append",
         metavar="PRESET",
-        choices=sorted(PRESETS),
+        choices=sorted((*PRESETS, WORD_CLASSES)),
         help="preset to run, may be repeated",
     )
     parser.add_argument(
@@ -332,7 +335,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return report(differences())
     skipped: list[str] = []
     if not given.tables:
-        for name in given.only or [name for name in PRESETS if PRESETS[name].corpora]:
+        for name in given.only or [*(name for name in PRESETS if PRESETS[name].corpora), WORD_CLASSES]:
+            if name == WORD_CLASSES:
+                class_study.main(["--workers", str(given.workers)])
+                class_study.main(["--page"])
+                continue
             lacking = missing(name)
             skipped += lacking
             if lacking:

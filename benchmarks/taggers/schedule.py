@@ -28,18 +28,18 @@ TRAINING = 0.8
 SLOWEST = (
     "spaCy",
     "BiLSTM-CRF",
+    "Wapiti",
     "CRF++, given attributes",
     "Wapiti, given attributes",
     "CRFsuite, given attributes",
     "sklearn-crfsuite",
     "CRF++",
-    "Wapiti",
     "NLTK perceptron, given attributes",
     "NLTK",
     "CRFsuite",
 )
-#: Taggers that are measured only on a corpus with POS: on words alone they are another row, or not at their best.
-POS_ONLY = ("tagwise CRF, words alone", "CRF++", "Wapiti")
+#: Tagger that is measured only on a corpus with POS: on words alone it is another row.
+POS_ONLY = "tagwise CRF, words alone"
 
 
 class Cell(NamedTuple):
@@ -168,9 +168,7 @@ def run_cells(
     cores = sorted(os.sched_getaffinity(0))
     free = cores[:: max(1, len(cores) // jobs)][:jobs]
     waiting = [
-        Cell(*pair)
-        for pair in wanted
-        if not reasons[pair[0]] and (pair[0] not in POS_ONLY or pair[1] in COLUMNS)
+        Cell(*pair) for pair in wanted if not reasons[pair[0]] and (pair[0] != POS_ONLY or pair[1] in COLUMNS)
     ]
     waiting.sort(key=start_rank)
     order = [Cell(*pair) for pair in wanted]
@@ -223,18 +221,21 @@ def run_all(context: Context) -> Result:
 def merged(paths: Sequence[Path]) -> dict[str, Any]:
     """Return one run with the rows of several, in the order of the tables. A row is taken from the first run with it.
 
-    Machines and commits may differ. Every row has the number of its run, and `runs` describes them.
+    Machines may differ, the commit may not. Every row has the number of its run, and `runs` describes them.
     """
     runs = [json.loads(path.read_text("utf-8")) for path in paths]
     if any(run["context"]["quick"] for run in runs):
         raise SystemExit("error: figures of a sample are not stored")
+    commits = {run["machine"]["commit"] for run in runs}
+    if len(commits) > 1:
+        raise SystemExit(f"error: runs of different commits: {', '.join(sorted(commits))}")
     rows: dict[str, dict[str, Any]] = {}
     raw: dict[str, Any] = {}
-    places: dict[tuple[str, ...], int] = {}  # runs of one commit on one machine count as one
+    places: dict[tuple[str, ...], int] = {}  # runs on one machine with the same settings count as one
     about = []
     for run in runs:
         machine = run["machine"]
-        place = tuple(str(machine[key]) for key in ("commit", "cpu", "cores"))
+        place = (str(machine["cpu"]), str(machine["cores"]), *run["notes"])
         if place not in places:
             places[place] = len(places) + 1
             about.append({"machine": machine, "notes": run["notes"]})

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 import tagwise.torch as tt
-from benchmarks.torch.__main__ import chunks, clocked, problem_of, replayed
+from benchmarks.torch.layer import chunks, clocked, problem_of, replayed
 from tagwise.learners.backends import find
 from tagwise.torch import ops
 from tagwise.torch.engines import cuda

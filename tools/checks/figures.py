@@ -1,9 +1,10 @@
-"""Figures: pages and drawings match the JSON of the runs."""
+"""Figures: pages and drawings match the JSON of the runs, which are of one commit."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
@@ -48,10 +49,20 @@ def check_runs() -> Iterator[str]:
             yield f"docs/benchmarks/{name}.json: wrong name, date or no rows"
 
 
+def check_one_build() -> Iterator[str]:
+    """All figures are of one commit."""
+    known = {f"benchmarks/{name}": run["machine"]["commit"] for name, run in page.runs().items()}
+    known |= {f"study/runs/{name}": run["commit"] for name, run in study.runs().items()}
+    usual = Counter(known.values()).most_common(1)[0][0]
+    for name, commit in known.items():
+        if commit != usual:
+            yield f"docs/{name}.json is of commit {commit[:8]}, most figures are of {usual[:8]}"
+
+
 def check_tables() -> Iterator[str]:
     """Tables name their build and a preset, rows have as many cells as the head, pictures are on the page."""
     for name, table in TABLES.items():
-        if not table["build"] or table["preset"] not in (None, *PRESETS, *study.OWN_RUNS):
+        if not table["build"] or table["preset"] not in (None, *PRESETS, study.WORD_CLASSES):
             yield f"{name}: missing build or unknown preset"
         rows = [*table["rows"], *table.get("from", [])]
         if {len(row) for row in rows} != {len(table["head"])}:
@@ -70,9 +81,9 @@ def references(name: str, table: dict[str, Any]) -> Iterator[str]:
         return
     path = study.FOLDER / "runs" / f"{table['preset']}.json"
     summary = json.loads(path.read_text("utf-8"))["summary"] if path.exists() else []
-    planned = [] if table["preset"] in study.OWN_RUNS else PRESETS[table["preset"]].cells()
+    planned = [] if table["preset"] == study.WORD_CLASSES else PRESETS[table["preset"]].cells()
     cells = {(cell.corpus, cell.learner.name, cell.features) for cell in planned}
-    if table["preset"] in study.OWN_RUNS:
+    if table["preset"] == study.WORD_CLASSES:
         cells = {(entry["corpus"], entry["learner"], entry["features"]) for entry in summary}
     sizes = {str(cell.size) for cell in planned} | {str(entry["sentences"]) for entry in summary}
     drawn = [y for line in table.get("picture", {"lines": {}})["lines"].values() for _, y in line]
@@ -108,3 +119,15 @@ def check_drawings() -> Iterator[str]:
     for path in sorted(ROOT.glob("docs/**/*.svg")):
         if ElementTree.fromstring(path.read_text("utf-8")).tag != "{http://www.w3.org/2000/svg}svg":
             yield f"{path.relative_to(ROOT)} is not an SVG document"
+
+
+def check_pictures_are_shown() -> Iterator[str]:
+    """Every picture is on a page."""
+    shown = "".join(path.read_text("utf-8") for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+    for path in sorted(ROOT.glob("docs/**/*")):
+        if (
+            path.suffix in {".svg", ".png", ".gif"}
+            and f"{path.name})" not in shown
+            and f'{path.name}"' not in shown
+        ):
+            yield f"{path.relative_to(ROOT)} is on no page"

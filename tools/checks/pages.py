@@ -6,17 +6,16 @@ import doctest
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree
 
 from tools.checks import ROOT, text
-from tools.shows import notebook, pages, picture, tables
+from tools.shows import notebook, pages, tables
 
 FILES = (*pages.PAGES, "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")
 LINK = re.compile(r"\]\((?P<target>[^)\s]*)(?: \"[^\"]*\")?\)")
 
 
 def check_blocks() -> Iterator[str]:
-    """Code blocks are fenced with a language, data parse, blocks that are not run have a reason and are few."""
+    """Code blocks have a language, data parse, printed output is shown, blocks that are not run have a reason."""
     for page in pages.PAGES:
         yield from (
             f"{page}:{line}: indented block, use a fence with a language"
@@ -28,6 +27,9 @@ def check_blocks() -> Iterator[str]:
                 yield f"{where}: unknown language {block.language!r}"
             if block.not_run and len(block.not_run.split()) < 2:
                 yield f"{where}: marker without a reason"
+            prints = block.language == "python" and re.search(r"^ *print\(", block.code, re.M)
+            if prints and block.shown is None and not block.not_run and ">>>" not in block.code:
+                yield f"{where}: prints, and its output is not shown"
             try:
                 pages.parsed(block)
             except (ValueError, AssertionError) as error:
@@ -104,17 +106,6 @@ def check_examples() -> Iterator[str]:
         for page in ("docs/start/examples.md", f"examples/{name}/README.md"):
             if f"make example NAME={name}" not in text(page):
                 yield f"{page} does not name {name}"
-
-
-def check_picture() -> Iterator[str]:
-    """The picture of the README is small, fetches nothing, and has a row for each learner of its command."""
-    svg = picture.PICTURE.read_text("utf-8")
-    if len(svg.encode()) > 150_000 or re.search(r"url\([\"']?http|href=.http", svg):
-        yield "the picture is too large or fetches something"
-    shown = "".join(ElementTree.fromstring(svg).itertext()).replace("\xa0", " ")
-    for learner in re.findall(r"--learner (\S+)", picture.COMMAND):
-        if not re.search(rf"\b{learner} +.*\d\d\.\d\d", shown):
-            yield f"no row for {learner}"
 
 
 def check_generated_pages() -> Iterator[str]:

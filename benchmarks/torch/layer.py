@@ -1,23 +1,18 @@
 """The CRF layer and the linear CRF compared with pytorch-crf, in one run.
 
-    python -m benchmarks.torch [--device cuda|cpu] [-o FOLDER]
-
-Every figure is a median, and ratios are of the same run. On the CPU ours and the peer alternate, and ratios of CPU time
-are shown in addition to those of wall time, since other programs affect them less. On a GPU `graph` replays the kernels
-as a CUDA graph, and `eager` goes through autograd and is timed on the host. The cost of `(x * 2).sum().backward()` is
-shown for comparison. Both are also timed without a separate autograd thread for the device (`one thread`). `log Z` is
-eager too and includes other packages if they are installed (`peers`). Needs torch and pytorch-crf. The linear CRF needs
-TAGWISE_DATA with conll2000.
+Every figure is a median, and ratios are of the same run. On the CPU ours and the peer alternate, and the JSON also has
+CPU times, since other programs affect them less. On a GPU, CUDA graphs replay the kernels, and a plain step goes
+through autograd and is timed on the host. The cost of `(x * 2).sum().backward()` is shown for comparison. Both are also
+timed without a separate autograd thread for the device (`one thread`). `log Z` includes other packages if they are
+installed (`peers`). The linear CRF needs TAGWISE_DATA with conll2000.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,9 +20,8 @@ import torch
 from torchcrf import CRF as Peer
 
 import tagwise as tw
-import tagwise._core as _core
 import tagwise.torch as tt
-from benchmarks import harness
+from benchmarks.harness import Context, Result
 from benchmarks.torch import peers
 from tagwise.torch import ops
 from tagwise.torch.engines import cuda
@@ -35,6 +29,7 @@ from tagwise.torch.protocol import Chain
 
 SIZES = [(64, 128, 9), (256, 128, 9), (64, 512, 23), (256, 128, 50), (1024, 64, 50)]
 OPTIMUM = 13139.36  # of CRFsuite on conll2000, l2 = 1
+TO_OPTIMUM = "to CRFsuite's optimum, s"
 GOAL = 50  # speed-up over pytorch-crf on two cores
 
 
@@ -129,21 +124,6 @@ def on_the_cpu(batch: int, length: int, labels: int) -> dict[str, Any]:
         row[f"ratio{what}"] = found["theirs"][0] / found["ours"][0]
         row[f"processor ms{what}"], row[f"ratio{what}, processor"] = [mine, yours], yours / mine
     return row
-
-
-def rows(found: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the table of docs/howto/torch.md: milliseconds and ratios by wall time and by CPU time, and the goal."""
-    sides = "ours, ms", "pytorch-crf, ms", "ratio", "by processor time"
-    head = ["size", *sides, *(f"decode: {name}" for name in sides), "goal"]
-    yield f"| {' | '.join(head)} |"
-    yield "|---" * len(head) + "|"
-    for row in found:
-        cells = [row["size"]]
-        for what in ("", " decode"):
-            mine, theirs = row["decode" if what else "eager"], row[f"pytorch-crf{what}"]
-            cells += [f"{mine:.2f}", f"{theirs:,.0f}"]
-            cells += [f"{row[f'ratio{what}{how}']:,.0f}" for how in ("", ", processor")]
-        yield f"| {' | '.join(cells)} | {GOAL} |"
 
 
 def layer(batch: int, length: int, labels: int, device: str, peer_rounds: int = 3) -> dict[str, Any]:
@@ -303,7 +283,7 @@ def linear() -> dict[str, Any]:
         "evaluation, ms": statistics.median(found),
         "value, relative difference from the CPU": abs(value - other) / abs(other),
         "gradient, relative difference": float(np.linalg.norm(one - two) / np.linalg.norm(two)),
-        "to CRFsuite's optimum, s": statistics.median(times),
+        TO_OPTIMUM: statistics.median(times),
         "objective there": step.value,
         "evaluations": step.evaluations,
         "fit from attribute lists, s (first, median)": [fits[0], statistics.median(fits)],
@@ -313,38 +293,51 @@ def linear() -> dict[str, Any]:
     return row
 
 
-def main() -> None:
-    """Run all parts, print the results and store them."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.torch", description=(__doc__ or "").split(":")[0]
-    )
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("-o", "--out", type=Path, default=Path(__file__).parent / "results")
-    given = parser.parse_args()
-    x = torch.randn(64, 128, 9, device=given.device, requires_grad=True)
-    plainest = "(x * 2).sum().backward(), ms"
-    result: dict[str, Any] = {
-        "device": torch.cuda.get_device_name() if given.device == "cuda" else "cpu",
-        "torch": torch.__version__,
-        "tagwise": tw.__version__,
-        "threads": torch.get_num_threads(),
-        "vector instructions": _core.SIMD,
-        "machine": harness.machine(),
-        plainest: clocked(lambda: (x * 2).sum().backward(), 50, given.device),
-        "layer": [layer(*size, given.device) for size in SIZES],
+def figures_of(row: dict[str, Any]) -> dict[str, str]:
+    """Return the cells of a size: milliseconds of both sides, and ratios."""
+    graph, peer = row.get("graph"), row.get("pytorch-crf")
+    decode = row.get("decode graph", row["decode"])
+    return {
+        "a step, ms": f"{row['eager']:.2f}",
+        "as a CUDA graph, ms": f"{graph:.3f}" if graph else "",
+        "pytorch-crf, ms": f"{peer:,.0f}" if peer else "",
+        "ratio": f"{row['ratio eager' if graph else 'ratio']:,.0f}x" if peer else "",
+        "ratio of the graph": f"{row['ratio']:,.0f}x" if peer and graph else "",
+        "decode, ms": f"{decode:.2f}",
+        "decode: pytorch-crf, ms": f"{row['pytorch-crf decode']:,.0f}" if peer else "",
+        "decode: ratio": f"{row['ratio decode']:,.0f}x" if peer else "",
     }
-    if given.device == "cuda":
-        with torch.autograd.set_multithreading_enabled(False):
-            result[f"{plainest}, one thread"] = clocked(lambda: (x * 2).sum().backward(), 50, given.device)
-        result["layer"].append(layer(8, 100_000, 9, given.device, peer_rounds=0))
-        result["layer"].append(layer(16, 512, 1000, given.device, peer_rounds=1))
-        result["linear CRF, conll2000"] = linear()
-    result["BiLSTM-CRF"] = encoder(given.device)
-    given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / f"{given.device}.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    if given.device == "cpu":
-        print("\n".join(rows(result["layer"])))
 
 
-if __name__ == "__main__":
-    main()
+def run(context: Context) -> Result:
+    """Time all sizes on the GPU, or on the CPU if there is none."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
+    result = Result("torch", f"CRF layer on {name}, compared with pytorch-crf")
+    x = torch.randn(64, 128, 9, device=device, requires_grad=True)
+    result.raw["(x * 2).sum().backward(), ms"] = clocked(lambda: (x * 2).sum().backward(), 50, device)
+    sizes = [(*size, 3) for size in (SIZES[:1] if context.quick else SIZES)]
+    if device == "cuda" and not context.quick:
+        sizes += [(8, 100_000, 9, 0), (16, 512, 1000, 1)]
+    for batch, length, labels, peer_rounds in sizes:
+        row = layer(batch, length, labels, device, peer_rounds)
+        result.raw[row["size"]] = row
+        goal = f">= {GOAL}x" if device == "cpu" else ""
+        result.add(
+            f"{batch} sentences, {length:,} tokens, {labels} labels",
+            figures_of(row),
+            goal,
+            row["ratio"] >= GOAL if goal else None,
+        )
+    result.raw["BiLSTM-CRF"] = encoder(device)
+    if device == "cuda" and not context.quick:
+        found = result.raw["linear CRF, conll2000"] = linear()
+        result.notes.append(
+            f"`tw.CRF(device='cuda')` on conll2000: {found['evaluation, ms']:.2f} ms per evaluation, "
+            f"{found[TO_OPTIMUM]:.2f} s to CRFsuite's optimum."
+        )
+    result.notes.append(
+        f"{name}. A step is forward and backward. "
+        f"(x * 2).sum().backward() takes {result.raw['(x * 2).sum().backward(), ms']:.2f} ms."
+    )
+    return result
