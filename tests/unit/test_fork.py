@@ -159,3 +159,33 @@ def test_prefork_server() -> None:
     thread.join()
     assert all(os.waitpid(pid, 0)[1] == 0 for pid in children)
     """)
+
+
+def test_child_computes_a_cached_property_that_another_thread_computes_during_the_fork() -> None:
+    """A child does not inherit a lock. `functools.cached_property` of Python 3.11 blocks it for ever."""
+    run("""
+    from tagwise.base.cached import cached_property
+    entered, leave = threading.Event(), threading.Event()
+
+    class Model:
+        def __init__(self, compute):
+            self.compute = compute
+
+        @cached_property
+        def value(self):
+            return self.compute()
+
+    def slow():
+        entered.set()
+        return leave.wait()
+
+    thread = threading.Thread(target=lambda: Model(slow).value)
+    thread.start()
+    entered.wait()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(Model(lambda: 7).value)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    leave.set()
+    thread.join()
+    """)

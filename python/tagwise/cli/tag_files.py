@@ -207,8 +207,8 @@ def tag_files(
         else:
             raise error
     say(
-        f"files: {len(missing) - skipped} tagged, {len(todo) - len(missing)} kept from an earlier run, {skipped} skipped"
-        f"\nwrote {output}"
+        f"files: {len(missing) - skipped} tagged, {len(todo) - len(missing)} kept from an earlier run, "
+        f"{skipped} skipped\nwrote {output}"
     )
 
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import tagwise._core as _core
+from tagwise.base.cached import cached_property
 from tagwise.base.domains import is_text
 from tagwise.base.exceptions import ParameterError, TemplateError
 from tagwise.base.files.regular import read_regular

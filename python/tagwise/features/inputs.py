@@ -11,13 +11,13 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import WordSets
+from tagwise.base.cached import cached_property
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.corpus import interop
 from tagwise.corpus.formats import read

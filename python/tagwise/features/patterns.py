@@ -15,9 +15,9 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import tagwise._core as _core
+from tagwise.base.cached import cached_property
 from tagwise.base.exceptions import CorpusError, TemplateError
 from tagwise.features.escape import decode_name, encode_name, is_plain
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.cached import cached_property
 from tagwise.base.exceptions import ParameterError
 from tagwise.dataset.layout import blocks_of, node_attributes
 from tagwise.learners.checkpoint import digest

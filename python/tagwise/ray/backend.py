@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from tagwise.base.cached import cached_property
 from tagwise.base.exceptions import ParameterError
 from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.config import ShardBackend, ShardConfig

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from tagwise.base.cached import cached_property
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.scores.dictionary import TagDictionary
 from tagwise.scores.lookback import LookbackWeights

@@ -6,13 +6,13 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.cached import cached_property
 from tagwise.base.exceptions import ModelFileError
 from tagwise.base.files.regular import handle_of
 from tagwise.base.writing import atomic

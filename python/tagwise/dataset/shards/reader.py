@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.base.cached import cached_property
 from tagwise.base.domains import DomainError
 from tagwise.base.exceptions import (
     CorpusError,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tagwise.base.cached import cached_property
 from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.problem import ObjectiveMaker, Problem, scale_of
 from tagwise.learners.sharded.config import ShardBackend, ShardRules
