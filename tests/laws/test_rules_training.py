@@ -13,7 +13,7 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.learners import gradient, problem
 
 from . import valid_paths
@@ -294,7 +294,8 @@ class ReferenceModel:
     def __len__(self) -> int:
         return self.first + self.far * self.L**2
 
-    @cached_property
+    @property
+    @cached
     def place(self) -> dict[tuple[Any, ...], int]:
         """Return the index of each feature: (attribute, label), (label, label), start, end, (label, two back)."""
         a, L = self.arrays, self.L

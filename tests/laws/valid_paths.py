@@ -15,7 +15,7 @@ from itertools import product
 
 import numpy as np
 
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.decoding.lookback import DocumentState
 from tagwise.decoding.plan import Query
 from tagwise.model.model import Model
@@ -156,7 +156,8 @@ class Held:
                 table[t, labels.index(y)] += p
         return table
 
-    @cached_property
+    @property
+    @cached
     def chunks(self) -> Counter[tuple[str, int, int]]:
         """Return the probability of each chunk."""
         found: Counter[tuple[str, int, int]] = Counter()

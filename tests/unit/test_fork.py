@@ -164,14 +164,15 @@ def test_prefork_server() -> None:
 def test_child_computes_a_cached_property_that_another_thread_computes_during_the_fork() -> None:
     """A child does not inherit a lock. `functools.cached_property` of Python 3.11 blocks it for ever."""
     run("""
-    from tagwise.base.cached import cached_property
+    from tagwise.base.cached import cached
     entered, leave = threading.Event(), threading.Event()
 
     class Model:
         def __init__(self, compute):
             self.compute = compute
 
-        @cached_property
+        @property
+        @cached
         def value(self):
             return self.compute()
 

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-class cached_property(Generic[T]):
-    """`functools.cached_property` without the lock that it has before Python 3.12.
+def cached(compute: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Store the value of a property in its object: `@property` above `@cached`.
 
-    That lock is one for all objects of a class. A process that is forked while another thread holds it can never get
-    it. Without it two threads may compute a value at the same time, and all of them get the one that is stored first.
+    `functools.cached_property` has one lock for all objects of a class before Python 3.12. A process that is forked
+    while another thread holds it can never get it. Here two threads may compute a value at the same time, and both get
+    the one that is stored first.
+
+    Args:
+        compute: Function of the object.
+
+    Returns:
+        A function that computes the value in its first call for an object.
     """
+    name = compute.__name__
 
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self.compute = compute
-        self.__doc__ = compute.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, instance: None, owner: type | None = None) -> cached_property[T]: ...
-
-    @overload
-    def __get__(self, instance: object, owner: type | None = None) -> T: ...
-
-    def __get__(self, instance: object | None, owner: type | None = None) -> cached_property[T] | T:
-        if instance is None:
-            return self
-        value: T = vars(instance).setdefault(self.name, self.compute(instance))
+    @functools.wraps(compute)
+    def stored(self: Any) -> T:
+        values = vars(self)
+        value: T = values[name] if name in values else values.setdefault(name, compute(self))
         return value
+
+    return stored

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import tagwise._core as _core
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.base.domains import is_text
 from tagwise.base.exceptions import ParameterError, TemplateError
 from tagwise.base.files.regular import read_regular
@@ -191,7 +191,8 @@ class Gazetteer(DerivedColumn):
     def _folded(self, token: str) -> str:
         return token.casefold() if self.ignore_case else str(token)
 
-    @cached_property
+    @property
+    @cached
     def _tree(self) -> dict[Any, Any]:
         """Trie of the entries: each node maps the next token to a node. The key None marks the end of an entry."""
         tree: dict[Any, Any] = {}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import WordSets
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.base.exceptions import CorpusError, ParameterError
 from tagwise.corpus import interop
 from tagwise.corpus.formats import read
@@ -106,12 +106,14 @@ class Inputs:
             else Inputs(single.sentences, single.source, self.vectors[s : s + 1])
         )
 
-    @cached_property
+    @property
+    @cached
     def kind(self) -> Kind | None:
         """Kind of the sentences, see `kind_of`."""
         return kind_of(self.sentences)
 
-    @cached_property
+    @property
+    @cached
     def columns(self) -> tuple[str, ...]:
         """Columns for features: those of a Corpus without its label, the keys of mappings, or else only word."""
         if self.all_columns is not None:
@@ -206,7 +208,8 @@ class Inputs:
         """Column of a Corpus that `words` reads, or None for other inputs."""
         return self.source.columns[0] if isinstance(self.source, Corpus) else None
 
-    @cached_property
+    @property
+    @cached
     def starts(self) -> NDArray[np.uint32]:
         """Index of the first sentence of each document. Without document marks, X is one document."""
         begins = [s for s in range(len(self)) if s == 0 or self.begins_document(s)]

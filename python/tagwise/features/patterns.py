@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import tagwise._core as _core
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.base.exceptions import CorpusError, TemplateError
 from tagwise.features.escape import decode_name, encode_name, is_plain
 
@@ -65,7 +65,8 @@ class Pattern:
         """Whether the pattern is the plain label pair: a b line without commands."""
         return self.letter == "b" and not any(isinstance(item, PatternCommand) for item in self.items)
 
-    @cached_property
+    @property
+    @cached
     def reads_bytes(self) -> bool:
         """Whether a command works on bytes: a regular expression or lower case."""
         return any(isinstance(item, PatternCommand) and (item.lower or item.regex) for item in self.items)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.base.exceptions import ParameterError
 from tagwise.dataset.layout import blocks_of, node_attributes
 from tagwise.learners.checkpoint import digest
@@ -113,7 +113,8 @@ class Problem:
             return self.cpu_objective().value(w, np.empty_like(w), n_jobs)[0]
         return _core.total_loss(self.data, self.layout, w, **self._terms, n_jobs=n_jobs)
 
-    @cached_property
+    @property
+    @cached
     def mass(self) -> tuple[float, float]:
         """Weighted numbers of sentences and tokens."""
         lengths = np.diff(self.data.offsets.astype(np.float64))
@@ -171,7 +172,8 @@ class Problem:
         """Provide the dual ascent inside a `with` block."""
         yield self.dual(l2)
 
-    @cached_property
+    @property
+    @cached
     def digest(self) -> str:
         """Digest that identifies the data of the problem."""
         arrays = (self.data.offsets, self.data.gold, self.data.node(), self.layout.arrays())

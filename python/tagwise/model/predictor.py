@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.base.domains import Flag, Integer, shown
 from tagwise.base.exceptions import ParameterError
 from tagwise.base.parameters import checked
@@ -212,7 +212,8 @@ class Predictor:
         predicted, _ = texts(self.predict(inputs, query))
         return find_errors(inputs.labelled(y), predicted, chunked=has_chunks(self.labels))
 
-    @cached_property
+    @property
+    @cached
     def classes(self) -> tuple[Any, ...]:
         """Labels, in the type they had in training."""
         return named(self.labels, self.label_type)
@@ -253,7 +254,8 @@ class Predictor:
             return read
         return [texts([x])[0][0] if isinstance(x, Sequence) else x for x in read]
 
-    @cached_property
+    @property
+    @cached
     def scoring(self) -> Scoring:
         """Parts of the model that decoding uses."""
         voters = Voters.from_arrays(self.arrays, self.scorer, forbidden_of(self.constraints, self.labels))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.dataset.layout import blocks_of
 from tagwise.model.runners_up import Detour
 
@@ -256,7 +256,8 @@ class SentenceFeatures:
             self.node.append([(a, x, node_row(a)) for a, x in node_attributes])
             self.pair.append([(a, x, pair_row(a)) for a, x in pair_attributes])
 
-    @cached_property
+    @property
+    @cached
     def scores(self) -> NDArray[np.float64]:
         """Node scores [T, L], including those of the start and the end of the sentence."""
         out = np.zeros((self.T, self.L))
@@ -275,7 +276,8 @@ class SentenceFeatures:
             out = out + x * row.reshape(self.L, self.L)
         return out - self.normalisers[t][:, None] if local else out
 
-    @cached_property
+    @property
+    @cached
     def normalisers(self) -> list[NDArray[np.float64]]:
         """Log Z_t(y') [L] of local classifiers for every token. At the first token it is equal for all y'.
 

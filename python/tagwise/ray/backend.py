@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.base.exceptions import ParameterError
 from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.sharded.config import ShardBackend, ShardConfig
@@ -58,7 +58,8 @@ class Worker:
         self.done = 0  # number of logged calls that were executed
         self.last: Any = None
 
-    @cached_property
+    @property
+    @cached
     def engine(self) -> Any:
         """The engines, created by the first call so that it reports errors."""
         of = self.config

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.base.exceptions import ModelFileError
 from tagwise.scores.constraints import NO_GROUP, Bools, Rules, Support, intersect
 
@@ -73,7 +73,8 @@ class TagDictionary:
         """Return the sets and the set of each token."""
         return self.sets, self.words.of(words if isinstance(words, list) else list(words))
 
-    @cached_property
+    @property
+    @cached
     def words(self) -> _core.WordSets:
         """Words in the lookup table of the core."""
         return _core.WordSets([_bytes(word) for word in self.of], list(self.of.values()))

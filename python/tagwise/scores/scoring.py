@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.scores.dictionary import TagDictionary
 from tagwise.scores.lookback import LookbackWeights
@@ -23,7 +23,8 @@ class Scoring:
     dictionary: TagDictionary | None = None
     voters: Voters | None = None
 
-    @cached_property
+    @property
+    @cached
     def rules(self) -> Rules | None:
         """Constraints over the labels, or None."""
         return None if self.constraints is None else self.constraints.rules(self.labels)

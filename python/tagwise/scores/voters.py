@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.base.domains import DomainError
 from tagwise.base.exceptions import ModelFileError
 from tagwise.scores.protocols import Scorer
@@ -34,7 +34,8 @@ class Voters:
     counts: NDArray[np.uint32]
     forbidden: NDArray[np.uint32] | None = None
 
-    @cached_property
+    @property
+    @cached
     def scorers(self) -> list[_core.Scorer]:
         """One scorer per voter."""
         return self.under(self.forbidden)

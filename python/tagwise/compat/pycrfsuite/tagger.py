@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.base.exceptions import ModelFileError
 from tagwise.base.files.regular import handle_of
 from tagwise.base.writing import atomic
@@ -34,17 +34,20 @@ class OpenModel:
         self.labels = self.engine.labels
         self.numbers = {y.encode("utf-8", "surrogateescape"): i for i, y in enumerate(self.labels)}
 
-    @cached_property
+    @property
+    @cached
     def header(self) -> tuple[int, ...]:
         """Numbers in the header of the file."""
         return crfsuite.header_of(self.engine.data())
 
-    @cached_property
+    @property
+    @cached
     def chain(self) -> ForeignModel:
         """The whole content of the file, for inspection."""
         return crfsuite.read(self.engine.data())
 
-    @cached_property
+    @property
+    @cached
     def bulk(self) -> Bulk:
         """The model in the layout for many sequences."""
         return Bulk(self.chain, self.labels)

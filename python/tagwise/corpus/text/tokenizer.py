@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.base.exceptions import CorpusError, ParameterError
 
 #: Abbreviations. A following dot belongs to the token and does not end a sentence.
@@ -85,7 +85,8 @@ class Tokenized:
     offsets: Places
     bounds: Bounds
 
-    @cached_property
+    @property
+    @cached
     def tokens(self) -> list[str]:
         """Tokens as strings, ``text[begin:end]``."""
         text = self.text

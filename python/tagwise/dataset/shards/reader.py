@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.base.domains import DomainError
 from tagwise.base.exceptions import (
     CorpusError,
@@ -193,7 +193,8 @@ class Shards:
 
     # --- attributes -------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
+    @cached
     def _vocabulary(self) -> ArrayFile:
         return open_arrays(self.path / VOCABULARY, VOCABULARY_DOMAIN, self.manifest["vocabulary"])
 
@@ -201,7 +202,8 @@ class Shards:
         with faults(self.path / VOCABULARY):
             return self._vocabulary.take(name, dtype, length)
 
-    @cached_property
+    @property
+    @cached
     def counts(self) -> NDArray[np.uint32]:
         """Number of occurrences of each attribute."""
         with faults(self.path / VOCABULARY):

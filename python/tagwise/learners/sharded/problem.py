@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise.base.cached import cached_property
+from tagwise.base.cached import cached
 from tagwise.dataset.shards.reader import Shards
 from tagwise.learners.problem import ObjectiveMaker, Problem, scale_of
 from tagwise.learners.sharded.config import ShardBackend, ShardRules
@@ -49,7 +49,8 @@ class ShardedProblem(Problem):
         """Return the loss at `w` in double precision, one shard at a time."""
         return sum(self.config.total_loss(self.shards, k, w, n_jobs) for k in range(len(self.shards)))
 
-    @cached_property
+    @property
+    @cached
     def mass(self) -> tuple[float, float]:
         """Numbers of sentences and tokens."""
         return float(self.shards.n_sentences), float(self.shards.n_tokens)
