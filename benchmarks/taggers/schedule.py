@@ -240,6 +240,8 @@ def merged(paths: Sequence[Path]) -> dict[str, Any]:
             places[place] = len(places) + 1
             about.append({"machine": machine, "notes": run["notes"]})
         number = places[place]
+        versions = about[number - 1]["machine"]["versions"]
+        versions |= {name: x for name, x in machine["versions"].items() if x != "not installed"}
         for row in run["rows"]:
             if row["name"] in rows:
                 continue

@@ -61,7 +61,7 @@ def test_a_picture_has_a_curve_per_name_and_a_mark_per_point() -> None:
     assert "a &lt; b" in svg
 
 
-def test_runs_of_different_commits_are_not_merged(tmp_path: Path) -> None:
+def test_runs_of_one_commit_are_merged_and_others_are_refused(tmp_path: Path) -> None:
     figures = {"score": 90.0, "cpu": 1.0, "stopped": False, "peak_mb": 1.0, "model_mb": 1.0}
     paths = []
     for number, (tool, at) in enumerate(
@@ -72,13 +72,15 @@ def test_runs_of_different_commits_are_not_merged(tmp_path: Path) -> None:
             **stored(),
             "rows": [{"name": name}],
             "raw": {name: figures},
-            "machine": {**MACHINE, "commit": at},
+            "machine": {**MACHINE, "commit": at, "versions": {"x": "1", tool: "2", "y": "not installed"}},
         }
         paths.append(tmp_path / f"{number}.json")
         paths[-1].write_text(json.dumps(run), "utf-8")
     merged = schedule.merged(paths[:2])
     assert [row["name"] for row in merged["rows"]] == ["ewt-pos: CRFsuite", "ewt-pos: NLTK"]
-    assert len(merged["runs"]) == 1
+    assert [one["machine"]["versions"] for one in merged["runs"]] == [
+        {"x": "1", "NLTK": "2", "y": "not installed", "CRFsuite": "2"}
+    ]
     with pytest.raises(SystemExit, match="runs of different commits: 0123abcd, 9999abcd"):
         schedule.merged(paths)
 

@@ -14,6 +14,7 @@ from benchmarks.__main__ import BENCHMARKS
 
 from tagwise.apps.compare import PRESETS
 from tools.checks import ROOT, text
+from tools.shows import pages
 
 TABLES = study.tables()
 #: Parts of a page that may contain figures: generated blocks, marked figures, code, links.
@@ -39,6 +40,14 @@ def check_pages_are_current() -> Iterator[str]:
         marks = [found.count(f"<!-- {kind} ") for kind in ("cut", "fig", "calc")]
         if marks != [cuts, figures, calculated]:
             yield f"{name}: unclosed marker"
+
+
+def check_figures_are_inline() -> Iterator[str]:
+    """No line begins with the marker of a figure, because Markdown reads that line as a block of HTML."""
+    for name in pages.PAGES:
+        for number, line in enumerate(text(name).splitlines(), 1):
+            if re.match(r"\s*<!-- (?:fig|calc) ", line):
+                yield f"{name}:{number}: begins with a figure. Move a word of the line before it here"
 
 
 def check_runs() -> Iterator[str]:
