@@ -66,9 +66,13 @@ def visit(browser: Any, url: str, blocked: int = 0, refused: int = 0, **settings
             None if asked.url.startswith((home[0] if home else "", "data:")) else wrong.append(asked.url)
         ),
     )
-    page.goto(url)
-    page.wait_for_selector("html[data-ready]")
-    yield page
+    try:
+        page.goto(url)
+        page.wait_for_selector("html[data-ready]")
+        yield page
+    except BaseException:
+        print(f"Console, script errors and requests to other hosts: {wrong}")  # shown with the failure
+        raise
     context.close()
     stopped = [said for said in wrong if "inline script violates" in said]
     errors = [said for said in wrong if "the server responded with a status of 4" in said]

@@ -11,7 +11,17 @@ from typing import Any
 
 import tagwise as tw
 from tests.web.annotate_session import NAMES, PLACES, TEXT
-from tests.web.browser import accept, by_keys, needs_browser, server, spans, text_file, tokens, visit
+from tests.web.browser import (
+    PATIENCE,
+    accept,
+    by_keys,
+    needs_browser,
+    server,
+    spans,
+    text_file,
+    tokens,
+    visit,
+)
 
 pytestmark = needs_browser
 OPTIONS = ("--format", "text", "--strategy", "order", "--labels", "PER,LOC")
@@ -229,13 +239,18 @@ def test_keys_do_not_edit_the_sentence_behind_the_summary(tmp_path: Path, chromi
 
 def test_a_comment_belongs_to_the_sentence_that_follows_a_slow_action(tmp_path: Path, chromium: Any) -> None:
     with server(tmp_path / "w", text_file(tmp_path), *OPTIONS) as (url, _), visit(chromium, url) as page:
-        held: list[Any] = []
-        page.route("**/api/flag", lambda route: held.append(route))
-        with page.expect_request("**/api/flag"):
-            page.keyboard.press("f")
+        page.evaluate(
+            """() => {
+                const send = window.fetch;
+                window.fetch = (path, how) => path !== "api/flag" ? send(path, how)
+                    : new Promise((answer) => { window.release = () => { answer(send(path, how)); }; });
+            }"""
+        )
+        page.keyboard.press("f")
+        page.wait_for_function("() => window.release")
         page.keyboard.press("c")
         assert page.locator("#commentform").is_hidden()
-        held[0].continue_()
+        page.evaluate("() => window.release()")
         page.wait_for_selector("#commentform:not([hidden])")
         assert page.inner_text("#place") == "Sentence 2"
         page.keyboard.type("new?")
@@ -243,3 +258,23 @@ def test_a_comment_belongs_to_the_sentence_that_follows_a_slow_action(tmp_path: 
         page.wait_for_function("() => document.getElementById('status').textContent === 'Comment saved.'")
         page.click("#rows li:nth-child(3) button")  # a message does not stay when another sentence is shown
         page.wait_for_function("() => document.getElementById('status').textContent === ''")
+
+
+def test_a_page_whose_first_request_fails_starts_when_the_server_answers(
+    tmp_path: Path, chromium: Any
+) -> None:
+    with server(tmp_path / "w", text_file(tmp_path), *OPTIONS) as (url, _):
+        context = chromium.new_context()
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.add_init_script(
+            """const send = window.fetch;
+            window.fetch = (path, how) => {
+                window.fetch = send;
+                return Promise.reject(new TypeError("The first request fails."));
+            };"""
+        )
+        page.goto(url)
+        page.wait_for_selector("html[data-ready]")
+        assert (page.inner_text("#place"), tokens(page)) == ("Sentence 1", TEXT[0])
+        context.close()

@@ -75,10 +75,9 @@ function listen(again = false) {
   const on = (kind, handle) => source.addEventListener(kind, (event) => store.state && handle(JSON.parse(event.data)));
   source.addEventListener("open", async () => {
     connected(true);
-    if (!again) return;
+    if (!store.state) await start();
+    else if (again && store.state.sentence) refresh();
     again = false;
-    if (!store.state) await actions.act(() => get("api/state"));
-    else if (store.state.sentence) refresh();
   });
   source.addEventListener("error", async () => {
     again = true;
@@ -106,10 +105,16 @@ function listen(again = false) {
   on("compare", panels.comparison);
 }
 
-await actions.act(() => get("api/state"));
-if (store.state?.settings.labels.length === 1) {
-  [store.active] = store.state.settings.labels;
-  labels.bar();
+// Show the first sentence. The page is ready for keys when this has succeeded.
+async function start() {
+  await actions.act(() => get("api/state"));
+  if (!store.state) return;
+  if (store.state.settings.labels.length === 1) {
+    [store.active] = store.state.settings.labels;
+    labels.bar();
+  }
+  document.documentElement.dataset.ready = "yes";
 }
+
+await start();
 listen();
-document.documentElement.dataset.ready = "yes";
